@@ -1,0 +1,55 @@
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check faults bench serve clean lock
+UV ?= uv
+
+help:
+	@sed -n 's/^## \([a-z]*\): /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; \
+		do printf 'make %-7s %s\n' "$$name" "$$text"; done
+
+## venv: Makes .venv with all Python packages for the program, its tests and its benchmarks.
+venv: .venv/stamp
+	@:
+
+.venv/stamp: requirements.lock pyproject.toml
+	@tools/venv
+
+## demo: Shows the program at work on sources of its own, without the internet.
+demo: venv
+	@.venv/bin/mimawari demo
+
+## test: Checks the code and runs all tests; installs missing database servers when run as root.
+test: venv
+	@tools/servers
+	@tools/test
+
+## check: Checks style and types without running anything.
+check: venv
+	@failed=0; \
+		.venv/bin/python -m ruff check || failed=1; \
+		.venv/bin/python -m ruff format --check || failed=1; \
+		.venv/bin/python -m mypy || failed=1; \
+		exit $$failed
+
+## faults: Runs the tests of crashes and outages at full length.
+faults: venv
+	@tools/servers
+	@MIMAWARI_FAULTS=full .venv/bin/python tools/run_tests.py tests/faults
+
+## bench: Measures the program and its peers; settings are taken from the environment.
+bench: venv
+	@tools/servers
+	@.venv/bin/python -m bench
+
+## serve: Runs the program with its web interface.
+serve: venv
+	@.venv/bin/mimawari serve
+
+## clean: Removes .venv and all caches; data of the program stay.
+clean:
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis build dist
+	@find src tests bench tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+## lock: Writes requirements.lock anew from pyproject.toml (needs uv).
+lock:
+	@$(UV) pip compile --quiet --generate-hashes --universal --python-version 3.11 --all-extras \
+		--group test --group bench --group build pyproject.toml -o requirements.lock

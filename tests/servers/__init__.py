@@ -1,0 +1,40 @@
+"""Private PostgreSQL, MariaDB and Redis servers for tests and benchmarks.
+
+Each server listens on loopback only, keeps all its files in one temporary folder and is watched
+over by a guard: a small process that ends the server and removes the folder as soon as the
+process that asked for the server closes it or dies, however it dies.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+from tests.servers.engines import MariadbServer, PostgresServer, RedisServer
+from tests.servers.server import Server, ServerError
+
+__all__ = ["Server", "ServerError", "mariadb_server", "postgres_server", "redis_server"]
+
+
+@contextlib.contextmanager
+def _running(kind: type[Server], *, durable: bool) -> Iterator[Server]:
+    """Run a server for as long as the block lasts and leave nothing behind."""
+    server = kind(durable=durable)
+    try:
+        server.open()
+        yield server
+    finally:
+        server.close()
+
+
+def postgres_server(*, durable: bool = True) -> contextlib.AbstractContextManager[Server]:
+    """Run a PostgreSQL server; unless durable, its data survive its crash but not the machine's."""
+    return _running(PostgresServer, durable=durable)
+
+
+def mariadb_server(*, durable: bool = True) -> contextlib.AbstractContextManager[Server]:
+    """Run a MariaDB server; unless durable, its data survive its crash but not the machine's."""
+    return _running(MariadbServer, durable=durable)
+
+
+def redis_server(*, durable: bool = True) -> contextlib.AbstractContextManager[Server]:
+    """Run a Redis server; unless durable, its data survive its crash but not the machine's."""
+    return _running(RedisServer, durable=durable)
