@@ -1,0 +1,157 @@
+"""Every setting, read from the environment once; the specs' own names work too."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+from platformdirs import user_data_path
+from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from mimawari.errors import BadInput
+from mimawari.text import parse_duration
+
+
+def _duration(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_duration(value)
+    except BadInput as error:
+        raise ValueError(str(error)) from error
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+
+
+def _named(*names: str) -> AliasChoices:
+    return AliasChoices(*names)
+
+
+class Settings(BaseSettings):
+    """What an operator may set; docs/settings.md says the same in words."""
+
+    model_config = SettingsConfigDict(populate_by_name=True, extra="ignore", frozen=True)
+
+    data: Path = Field(
+        default_factory=lambda: user_data_path("mimawari", appauthor=False),
+        validation_alias=_named("MIMAWARI_DATA"),
+        description="The folder that holds the database, the API keys and kept pages.",
+    )
+    database_url: str = Field(
+        default="",
+        validation_alias=_named("MIMAWARI_DATABASE_URL", "DB_DSN"),
+        description="The database; empty means SQLite in the data folder.",
+    )
+    host: str = Field(
+        default="127.0.0.1",
+        validation_alias=_named("MIMAWARI_HOST"),
+        description="The address the API listens on.",
+    )
+    port: int = Field(
+        default=8084,
+        ge=0,
+        le=65535,
+        validation_alias=_named("MIMAWARI_PORT"),
+        description="The port the API listens on; 0 takes a free one.",
+    )
+    api_keys: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        validation_alias=_named("MIMAWARI_API_KEYS", "API_KEY"),
+        description="API keys, comma-separated; without any the key file in the data folder.",
+    )
+    api_rate: int = Field(
+        default=600,
+        ge=1,
+        le=1_000_000,
+        validation_alias=_named("MIMAWARI_API_RATE"),
+        description="Requests a minute each API client may make, over all API processes.",
+    )
+    log_level: str = Field(
+        default="info",
+        pattern="(?i)^(debug|info|warning|warn|error)$",
+        validation_alias=_named("MIMAWARI_LOG_LEVEL", "LOG_LEVEL"),
+        description="The least important log lines to write: debug, info, warning or error.",
+    )
+    time_scale: float = Field(
+        default=1.0,
+        gt=0,
+        le=100_000,
+        validation_alias=_named("MIMAWARI_TIME_SCALE"),
+        description="How many seconds pass in one; for demonstrations and tests.",
+    )
+    scheduler_batch: int = Field(
+        default=50,
+        ge=1,
+        le=10_000,
+        validation_alias=_named("MIMAWARI_SCHEDULER_BATCH", "SCHEDULER_BATCH_SIZE"),
+        description="How many due targets are enqueued in one step.",
+    )
+    scheduler_deepest: int = Field(
+        default=25,
+        ge=0,
+        le=1_000_000,
+        validation_alias=_named("MIMAWARI_SCHEDULER_DEEPEST", "SCHEDULER_BACKPRESSURE_THRESHOLD"),
+        description="Targets of a kind are held back while more jobs of it than this wait.",
+    )
+    janitor_every: Duration = Field(
+        default=timedelta(minutes=5),
+        validation_alias=_named("MIMAWARI_JANITOR_EVERY", "JANITOR_INTERVAL"),
+        description="How often the janitor makes its round.",
+    )
+    keep_done: Duration = Field(
+        default=timedelta(days=7),
+        validation_alias=_named("MIMAWARI_KEEP_DONE"),
+        description="How long jobs that went well are kept.",
+    )
+    keep_dead: Duration = Field(
+        default=timedelta(days=90),
+        validation_alias=_named("MIMAWARI_KEEP_DEAD"),
+        description="How long dead letters and gone things are kept.",
+    )
+    keep_events: Duration = Field(
+        default=timedelta(days=30),
+        validation_alias=_named("MIMAWARI_KEEP_EVENTS"),
+        description="How long events that were delivered or given up are kept.",
+    )
+
+    @field_validator("api_keys", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        keys = tuple(key.strip() for key in value.split(","))
+        if not all(keys):
+            raise ValueError("an API key is empty; give at least one key or unset the variable")
+        return keys
+
+    @field_validator("janitor_every", "keep_done", "keep_dead", "keep_events")
+    @classmethod
+    def _positive(cls, value: timedelta) -> timedelta:
+        if value <= timedelta(0):
+            raise ValueError("must be longer than nothing")
+        return value
+
+    @property
+    def database(self) -> str:
+        """The database's URL."""
+        return self.database_url or f"sqlite:///{self.data / 'mimawari.db'}"
+
+
+def load_settings() -> Settings:
+    """Read the environment; a value that cannot be used is named with what is wrong."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        lines = [
+            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+            for problem in error.errors()
+        ]
+        raise BadInput("; ".join(lines), code="bad_setting") from error
+
+
+def names_of(field: str) -> tuple[str, ...]:
+    """List the environment variables that set a field."""
+    alias = Settings.model_fields[field].validation_alias
+    choices = alias.choices if isinstance(alias, AliasChoices) else []
+    return tuple(str(choice) for choice in choices)
