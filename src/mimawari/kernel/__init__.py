@@ -1,0 +1,1 @@
+"""The kernel: jobs that happen once, at the right time, and can say why they wait."""

@@ -1,0 +1,58 @@
+"""When a limit gives leave: pure decisions, in true time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from mimawari.kernel.clock import Mark
+from mimawari.kernel.ports import Limit
+
+VALID_FOR = timedelta(seconds=60)
+"""How long after a grant its request may still reach the site."""
+
+NOTHING = timedelta(0)
+
+_NAMES = {60.0: "minute_limit", 3600.0: "hourly_limit", 86400.0: "daily_limit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A grant of the past: when it was given, and from when the site has surely counted it."""
+
+    granted: Mark
+    settled: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A site's wish that nobody comes for a while."""
+
+    since: Mark
+    span: timedelta
+    reason: str
+
+
+def reason_of(limit: Limit) -> str:
+    """Name what is waited for in the log's words."""
+    return _NAMES.get(limit.per.total_seconds(), "limit")
+
+
+def wait_for(
+    limit: Limit, given: Sequence[Given], hold: Hold | None, now: Mark
+) -> tuple[timedelta, str]:
+    """Tell how long to wait before the next grant, and why; `given` is newest first.
+
+    The site counts a request somewhere between its grant and its settling. So the one that is
+    `count` places back must have been settled for a whole window before another may start.
+    """
+    waits = [(NOTHING, "")]
+    if given:
+        since = now.elapsed_since(given[0].granted)
+        waits.append((limit.spacing - since, reason_of(limit)))
+    if len(given) >= limit.count:
+        since = now.elapsed_since(given[limit.count - 1].settled)
+        unsettled = given[limit.count - 1].settled.elapsed_since(now)
+        waits.append((limit.per - since + unsettled, reason_of(limit)))
+    if hold is not None:
+        waits.append((hold.span - now.elapsed_since(hold.since), hold.reason))
+    return max(waits, key=lambda wait: wait[0])

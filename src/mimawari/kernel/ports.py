@@ -1,0 +1,446 @@
+"""The kernel's ports: what a store must do, said as promises.
+
+Every store passes one suite of tests, so a promise here is a promise everywhere.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from mimawari.errors import Wait
+from mimawari.kernel.clock import Mark
+from mimawari.kernel.job import Args, End, Job, JobView, Lease, NewJob, State, Turn, Want
+
+
+class Clock(Protocol):
+    """The only source of now and sleep."""
+
+    def now(self) -> datetime:
+        """Return the time, aware and in UTC; it never jumps."""
+        ...
+
+    def mark(self) -> Mark:
+        """Return this moment in true time, which no turning of the wall clock changes."""
+        ...
+
+    async def sleep(self, span: timedelta) -> None:
+        """Sleep for as long as said on this clock."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A target on the schedule: the job that is enqueued for it, when and how often."""
+
+    member: str
+    kind: str
+    next_at: datetime
+    every: timedelta
+    args: Args = field(default_factory=dict)
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Takes a due entry: on to its next time, and its job into the queue, if nobody was faster."""
+
+    member: str
+    seen_at: datetime
+    next_at: datetime
+    job: NewJob | None
+    reason: str | None = None
+
+
+class Schedule(Protocol):
+    """Members with a next time."""
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        """Set each member's entry; a waiting scheduler hears of it, also in another process."""
+        ...
+
+    async def add(self, entries: Sequence[Entry]) -> int:
+        """Set the entries of members that are not there yet; say how many."""
+        ...
+
+    async def due(self, now: datetime, most: int, without: Collection[str] = ()) -> list[Entry]:
+        """List the entries whose time has come, earliest first, of all but some kinds."""
+        ...
+
+    async def advance(self, moves: Sequence[Move]) -> int:
+        """Move members on and enqueue their jobs in one step; say how many jobs are new.
+
+        A member whose time is no longer `seen_at` was taken by somebody else and is left alone.
+        """
+        ...
+
+    async def next_at(self, without: Collection[str] = ()) -> datetime | None:
+        """Tell the earliest time on the schedule, of all but some kinds."""
+        ...
+
+    async def find(self, member: str) -> Entry | None:
+        """Find one member's entry."""
+        ...
+
+    async def list(self, most: int, after: str = "") -> list[Entry]:
+        """List entries by member, a page at a time."""
+        ...
+
+    async def remove(self, member: str) -> bool:
+        """Forget a member; say whether it was there."""
+        ...
+
+    async def count(self) -> int:
+        """Count the members."""
+        ...
+
+
+class Queue(Protocol):
+    """Jobs that are claimed under a lease and end once."""
+
+    async def put(self, jobs: Sequence[NewJob]) -> list[str]:
+        """Accept jobs for good and return the new ones' ids; a key that lives is left out."""
+        ...
+
+    async def turn(self, ends: Sequence[End], wants: Sequence[Want], worker: str) -> Turn:
+        """End jobs and claim others in one transaction; an end with a stale token is refused."""
+        ...
+
+    async def extend(self, leases: Sequence[Lease]) -> frozenset[str]:
+        """Keep claims alive and return the ids of those that were lost."""
+        ...
+
+    async def expired(self, now: datetime, most: int) -> list[Job]:
+        """List claimed jobs whose lease has run out; changes nothing."""
+        ...
+
+    async def requeue(self, job_id: str) -> bool:
+        """Bring a dead letter (`failed`) back with all its attempts; say whether there was one."""
+        ...
+
+    async def next_at(self, kinds: Collection[str]) -> datetime | None:
+        """Tell when the next job of these kinds is due or the next lease of theirs runs out."""
+        ...
+
+    async def depths(self, kinds: Collection[str], most: int) -> Mapping[str, int]:
+        """Count the due, unclaimed jobs of each kind, up to `most` of each."""
+        ...
+
+    async def kinds(self) -> frozenset[str]:
+        """Name the kinds that have live jobs."""
+        ...
+
+    async def counts(self) -> Mapping[State, int]:
+        """Count the jobs in each state."""
+        ...
+
+    async def find(self, job_id: str) -> JobView | None:
+        """Find one job, live or ended."""
+        ...
+
+    async def find_live(self, key: str) -> JobView | None:
+        """Find the live job that holds a key."""
+        ...
+
+    async def list(
+        self,
+        most: int,
+        *,
+        before: str | None = None,
+        state: State | None = None,
+        kind: str | None = None,
+    ) -> list[JobView]:
+        """List jobs, newest first, a page at a time: those with an id below `before`."""
+        ...
+
+    async def page(self, job_id: str) -> bytes | None:
+        """Return the page that was kept with a dead letter."""
+        ...
+
+    async def purge(self, state: State, before: datetime) -> int:
+        """Forget jobs that ended so before a time; say how many."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most `count` requests in any `per`, one each `per / count`."""
+
+    name: str
+    count: int
+    per: timedelta
+
+    @property
+    def spacing(self) -> timedelta:
+        """The least time between two grants."""
+        return self.per / self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Leave for one request, good until `valid_until` in true time."""
+
+    limit: str
+    id: str
+    mark: Mark
+    valid_for: timedelta
+
+    def is_valid(self, now: Mark) -> bool:
+        """Tell whether a request may still start under this grant."""
+        return now.elapsed_since(self.mark) < self.valid_for
+
+
+class Limiter(Protocol):
+    """One limit for all callers, processes and restarts, counted as the site counts."""
+
+    async def acquire(self, limit: Limit, caller: str) -> Grant | Wait:
+        """Give leave for one request now, or say until when and why there is none."""
+        ...
+
+    async def settle(self, grant: Grant) -> None:
+        """Say that the request is over, which frees its place in the window sooner."""
+        ...
+
+    async def hold(self, name: str, until: datetime, reason: str) -> None:
+        """Give no leave before a time, as a site's Retry-After asks."""
+        ...
+
+    async def peek(self, limit: Limit) -> Wait | None:
+        """Tell what `acquire` would wait for, without taking anything."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerPolicy:
+    """After `failures` in a row stay away for `cool_for`, then try once."""
+
+    failures: int = 2
+    cool_for: timedelta = timedelta(hours=1)
+    trial_for: timedelta = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerView:
+    """A breaker as people see it: closed, open or on trial."""
+
+    site: str
+    state: str
+    failures: int
+    until: datetime | None
+    reason: str | None
+
+
+class Breaker(Protocol):
+    """Stays away from a site that turned us away, over all processes and restarts."""
+
+    async def check(self, site: str) -> Wait | None:
+        """Say until when to stay away; after that time let exactly one caller try."""
+        ...
+
+    async def failed(
+        self, site: str, policy: BreakerPolicy, reason: str, until: datetime | None = None
+    ) -> BreakerView:
+        """Count one refusal and tell what follows; a failed trial opens it again at once."""
+        ...
+
+    async def worked(self, site: str) -> None:
+        """Close the breaker and forget the failures."""
+        ...
+
+    async def find(self, site: str) -> BreakerView | None:
+        """Tell how a breaker stands; changes nothing."""
+        ...
+
+    async def list(self) -> list[BreakerView]:
+        """List the breakers that are not closed or have counted a failure."""
+        ...
+
+
+class Cursor(Protocol):
+    """Where a reader has come to; moved by the commit that keeps what was read."""
+
+    async def find(self, name: str) -> str | None:
+        """Tell where a reader has come to."""
+        ...
+
+    async def move(self, name: str, value: str, seen: str | None) -> bool:
+        """Set a new place if the old one is still `seen`; say whether it was."""
+        ...
+
+    async def remove(self, name: str) -> bool:
+        """Forget a place; say whether it was there."""
+        ...
+
+    async def list(self, prefix: str = "") -> Mapping[str, str]:
+        """List places by name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvent:
+    """Something to tell: events of one key arrive in the order of their commits."""
+
+    key: str
+    kind: str
+    body: Mapping[str, Any]
+    destination: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """An event taken for delivery; its id is the same over all attempts."""
+
+    id: str
+    key: str
+    kind: str
+    body: Mapping[str, Any]
+    destination: str
+    attempt: int
+    token: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """How an attempt ended: `delivered`, `failed` for good, or again at `retry_at`."""
+
+    id: str
+    token: int
+    delivered: bool = False
+    retry_at: datetime | None = None
+    reason: str | None = None
+
+
+class Outbox(Protocol):
+    """Events on their way out: at least once, in order per key."""
+
+    async def put(self, events: Sequence[NewEvent]) -> None:
+        """Accept events for good."""
+        ...
+
+    async def take(self, now: datetime, most: int, lease_for: timedelta) -> list[Event]:
+        """Take the first undelivered event of each key whose time has come."""
+        ...
+
+    async def settle(self, deliveries: Sequence[Delivery]) -> frozenset[str]:
+        """Record how attempts ended and return the ids that counted; a stale token is refused."""
+        ...
+
+    async def next_at(self) -> datetime | None:
+        """Tell when the next event may be taken."""
+        ...
+
+    async def counts(self) -> Mapping[str, int]:
+        """Count the events by state: pending, delivered, failed."""
+        ...
+
+    async def purge(self, before: datetime) -> int:
+        """Forget events that ended before a time; say how many."""
+        ...
+
+
+class Cache(Protocol):
+    """Values that may be forgotten at any time and are after their TTL."""
+
+    async def get(self, key: str) -> bytes | None:
+        """Return a value that has not run out."""
+        ...
+
+    async def set(self, key: str, value: bytes, ttl: timedelta) -> None:
+        """Keep a value for a while."""
+        ...
+
+    async def drop(self, prefix: str) -> int:
+        """Forget every value whose key begins so; say how many there were."""
+        ...
+
+    async def purge(self, now: datetime) -> int:
+        """Forget what has run out; say how many."""
+        ...
+
+
+class Tx(Protocol):
+    """The one transaction that ends a job; all that is said to it happens once or not at all."""
+
+    async def execute(self, statement: Any, values: Any = None) -> Any:
+        """Run one SQLAlchemy statement of a watch on its own tables."""
+        ...
+
+    def put(self, *jobs: NewJob) -> None:
+        """Enqueue follow-up jobs."""
+        ...
+
+    def emit(self, key: str, kind: str, body: Mapping[str, Any], *, destination: str) -> None:
+        """Send an event."""
+        ...
+
+    def move(self, cursor: str, value: str) -> None:
+        """Move a cursor."""
+        ...
+
+    def next_run(self, at: datetime, reason: str | None = None) -> None:
+        """Set when the job's target runs next."""
+        ...
+
+
+class Reader(Protocol):
+    """A look at the tables that changes nothing."""
+
+    async def execute(self, statement: Any, values: Any = None) -> Any:
+        """Run one SQLAlchemy query."""
+        ...
+
+
+class Bell(Protocol):
+    """One sleeper's bell."""
+
+    def ring(self) -> None:
+        """Wake the sleeper, now or at its next wait."""
+        ...
+
+    async def wait(self, clock: Clock, until: datetime) -> bool:
+        """Wait for a ring or a time, whichever is first; say whether it was a ring."""
+        ...
+
+
+class Signal(Protocol):
+    """Wakes those who sleep until a time when something earlier was put, here or elsewhere."""
+
+    def bell(self, *topics: str) -> Bell:
+        """Return a bell that rings for these topics, also from other processes."""
+        ...
+
+    def tell(self, topic: str) -> None:
+        """Ring every bell of a topic in this process."""
+        ...
+
+
+class Store(Protocol):
+    """All ports on one backend."""
+
+    schedule: Schedule
+    queue: Queue
+    limiter: Limiter
+    breaker: Breaker
+    cursor: Cursor
+    outbox: Outbox
+    cache: Cache
+    signal: Signal
+
+    def commit(self, job: Job) -> AbstractAsyncContextManager[Tx]:
+        """Open the transaction that ends a job; refuses with LeaseLost before any effect."""
+        ...
+
+    def read(self) -> AbstractAsyncContextManager[Reader]:
+        """Look at what is committed."""
+        ...
+
+    async def ping(self) -> None:
+        """Raise StoreDown unless the backend answers."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        ...

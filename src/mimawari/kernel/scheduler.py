@@ -1,0 +1,115 @@
+"""The scheduler: sleeps until the next due time and only enqueues."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import structlog
+
+from mimawari.errors import StoreDown
+from mimawari.kernel.job import NewJob
+from mimawari.kernel.ports import Clock, Entry, Move, Store
+from mimawari.kernel.signal import SCHEDULE
+from mimawari.kernel.watch import Target, Watches
+
+LONGEST = timedelta(minutes=5)
+AGAIN = timedelta(seconds=1)
+
+log = structlog.get_logger(component="scheduler")
+
+
+def spread(targets: Sequence[Target], now: datetime) -> list[Entry]:
+    """Place targets on an empty schedule: each at its own time, the overdue ones spread out."""
+    late = [
+        target
+        for target in targets
+        if target.last_run_at is None or target.last_run_at + target.every <= now
+    ]
+    entries = []
+    for target in targets:
+        if target in late:
+            at = now + target.every * late.index(target) / len(late)
+            reason = "first run, spread out" if target.last_run_at is None else "overdue"
+        else:
+            assert target.last_run_at is not None  # noqa: S101 - told apart just above
+            at, reason = target.last_run_at + target.every, "interval"
+        entries.append(
+            Entry(
+                member=target.member, kind=target.kind, args=target.args, next_at=at,
+                every=target.every, reason=reason,
+            )
+        )  # fmt: skip
+    return entries
+
+
+class Scheduler:
+    """Turns due members into jobs, each once, whoever else does the same."""
+
+    def __init__(
+        self, store: Store, clock: Clock, watches: Watches, *, batch: int = 50, deepest: int = 25
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._watches = watches
+        self._batch = batch
+        self._deepest = deepest
+        self._bell = store.signal.bell(SCHEDULE)
+
+    async def run(self) -> None:
+        """Enqueue until cancelled."""
+        log.info("scheduler started", batch=self._batch, deepest=self._deepest)
+        while True:
+            try:
+                until = await self.tick()
+            except StoreDown as error:
+                log.warning("store down", result="retry", reason=str(error), next=str(AGAIN))
+                until = self._clock.now() + AGAIN
+            await self._bell.wait(self._clock, until)
+
+    async def tick(self) -> datetime:
+        """Enqueue what is due and tell when to come again."""
+        now = self._clock.now()
+        deep = await self._deep()
+        due = await self._store.schedule.due(now, self._batch, without=deep)
+        if due:
+            await self._enqueue(due, now)
+        next_at = await self._store.schedule.next_at(without=deep)
+        if next_at is None and not deep and not await self._rebuild():
+            return now + LONGEST
+        hold = now + (AGAIN if deep else LONGEST)
+        return min(hold, next_at or hold)
+
+    async def _deep(self) -> frozenset[str]:
+        depths = await self._store.queue.depths(self._watches.tasks, self._deepest + 1)
+        deep = frozenset(kind for kind, depth in depths.items() if depth > self._deepest)
+        if deep:
+            log.info("holding", kinds=sorted(deep), reason=f"queue deeper than {self._deepest}")
+        return deep
+
+    async def _enqueue(self, due: Sequence[Entry], now: datetime) -> None:
+        moves = [
+            Move(
+                member=entry.member,
+                seen_at=entry.next_at,
+                next_at=max(entry.next_at, now - entry.every) + entry.every,
+                job=NewJob(
+                    kind=entry.kind, args=entry.args, dedupe_key=entry.member, target=entry.member
+                ),
+                reason="interval",
+            )
+            for entry in due
+        ]
+        enqueued = await self._store.schedule.advance(moves)
+        log.info("enqueued", result="done", due=len(due), enqueued=enqueued)
+
+    async def _rebuild(self) -> int:
+        """Fill an empty schedule from the watches' own tables; say how many members it got."""
+        targets: list[Target] = []
+        async with self._store.read() as reader:
+            for watch in self._watches.all:
+                if watch.targets is not None:
+                    targets += await watch.targets(reader)
+        if not targets:
+            return 0
+        added = await self._store.schedule.add(spread(targets, self._clock.now()))
+        log.info("schedule rebuilt", result="done", members=added, reason="it was empty")
+        return added

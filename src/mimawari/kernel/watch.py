@@ -1,0 +1,124 @@
+"""What a watch is: its tasks, their limits, its targets and its edges, typed."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mimawari.errors import BadInput
+from mimawari.kernel.job import Args, Job
+from mimawari.kernel.ports import BreakerPolicy, Limit, Reader
+from mimawari.text import parse_duration, parse_durations
+
+if TYPE_CHECKING:
+    from mimawari.kernel.context import Context
+
+T = TypeVar("T")
+Run = Callable[[Job, "Context"], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A kind of job: what runs it, for how long, how many at once, and when again."""
+
+    kind: str
+    run: Run
+    lease_for: timedelta
+    timeout_for: timedelta
+    attempts: int
+    backoff: tuple[timedelta, ...]
+    concurrency: int
+    site: str | None = None
+
+    def backoff_after(self, attempt: int) -> timedelta:
+        """Tell how long to wait after an attempt that failed."""
+        return self.backoff[min(attempt, len(self.backoff)) - 1]
+
+
+def task(  # noqa: PLR0913 - a task's whole policy is read in one place
+    kind: str,
+    *,
+    lease: str = "5m",
+    timeout: str | None = None,
+    attempts: int = 3,
+    backoff: str = "5m 15m 1h 4h 12h",
+    concurrency: int = 1,
+    site: str | None = None,
+) -> Callable[[Run], Task]:
+    """Make a function the task of a kind."""
+
+    def made(run: Run) -> Task:
+        lease_for = parse_duration(lease)
+        return Task(
+            kind=kind,
+            run=run,
+            lease_for=lease_for,
+            timeout_for=parse_duration(timeout) if timeout else lease_for * 4,
+            attempts=attempts,
+            backoff=parse_durations(backoff),
+            concurrency=concurrency,
+            site=site,
+        )
+
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Something a watch goes round to: the schedule is rebuilt from these."""
+
+    member: str
+    kind: str
+    every: timedelta
+    args: Args = field(default_factory=dict)
+    last_run_at: datetime | None = None
+
+
+Targets = Callable[[Reader], Awaitable[Sequence[Target]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """A watch's manifest."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    limits: tuple[Limit, ...] = ()
+    breakers: Mapping[str, BreakerPolicy] = field(default_factory=dict)
+    targets: Targets | None = None
+    tables: Any = None
+    router: Any = None
+    commands: Any = None
+
+
+class Watches:
+    """All watches together, found by kind, limit and site."""
+
+    def __init__(self, watches: Iterable[Watch]) -> None:
+        self.all = tuple(watches)
+        self.tasks = _unique((task.kind, task) for watch in self.all for task in watch.tasks)
+        self._limits = _unique((limit.name, limit) for watch in self.all for limit in watch.limits)
+        self._breakers = _unique(item for watch in self.all for item in watch.breakers.items())
+
+    def limit(self, name: str) -> Limit:
+        """Find a limit by its name."""
+        if name not in self._limits:
+            raise BadInput(f"no watch declares a limit {name!r}")
+        return self._limits[name]
+
+    def breaker(self, site: str) -> BreakerPolicy:
+        """Tell how patient to be with a site."""
+        return self._breakers.get(site, BreakerPolicy())
+
+    def limits_of(self, kind: str) -> tuple[Limit, ...]:
+        """List the limits that jobs of a kind may wait for: those that carry its name."""
+        return tuple(limit for name, limit in self._limits.items() if name == kind)
+
+
+def _unique(items: Iterable[tuple[str, T]]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for name, value in items:
+        if name in found:
+            raise BadInput(f"two watches declare {name!r}")
+        found[name] = value
+    return found

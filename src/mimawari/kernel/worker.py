@@ -1,0 +1,266 @@
+"""The worker: claims in batches, ends in batches, keeps its leases, and lets go cleanly.
+
+One loop does it all by turns. While a turn's transaction is on its way more jobs end, and they
+all go into the next one, so the busier it is the larger the batches.
+"""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from mimawari.errors import Blocked, LeaseLost, StoreDown, Transient, Wait
+from mimawari.kernel import outcome
+from mimawari.kernel.context import Context
+from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, State, Want
+from mimawari.kernel.ports import Clock, Store
+from mimawari.kernel.rescue import rescue
+from mimawari.kernel.signal import JOBS
+from mimawari.kernel.watch import Task, Watches
+
+STOP_FOR = timedelta(seconds=20)
+"""How long running jobs may go on after a stop was asked for; then they are given back."""
+
+AGAIN = timedelta(seconds=1)
+BREATH = timedelta(milliseconds=200)
+LONGEST = timedelta(minutes=5)
+
+log = structlog.get_logger(component="worker")
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """A job at work in this process."""
+
+    job: Job
+    task: Task
+    renew_at: datetime
+    deadline: datetime
+    work: asyncio.Task[None] | None = None
+    cancelled_for: str | None = None
+
+
+class Worker:
+    """Runs jobs of the watches' kinds."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        watches: Watches,
+        *,
+        name: str,
+        http: Any = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._watches = watches
+        self._name = name
+        self._http = http
+        self._running: dict[str, Running] = {}
+        self._ends: list[End] = []
+        self._held: dict[str, datetime] = {}
+        self._bell = store.signal.bell(JOBS)
+        self._turns = 0
+        self._stopping = False
+
+    @property
+    def running(self) -> int:
+        """How many jobs are at work."""
+        return len(self._running)
+
+    async def run(self) -> None:
+        """Work until cancelled; then let running jobs end, and give back the others."""
+        log.info("worker started", worker=self._name, kinds=sorted(self._watches.tasks))
+        try:
+            while True:
+                await self._step()
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+
+    async def _step(self) -> None:
+        try:
+            claimed = await self.turn()
+            await self._rest(claimed)
+        except StoreDown as error:
+            log.warning("store down", result="retry", reason=str(error), next=str(AGAIN))
+            await self._bell.wait(self._clock, self._clock.now() + AGAIN)
+
+    async def turn(self) -> int:
+        """End what has ended, keep the leases, claim what there is room for, and start it."""
+        now = self._clock.now()
+        self._cancel_late(now)
+        await self._renew(now)
+        ends, self._ends = self._ends, []
+        try:
+            turn = await self._store.queue.turn(ends, self._wants(now), self._name)
+        except StoreDown:
+            self._ends = ends + self._ends
+            raise
+        for job_id in turn.refused:
+            log.warning("stale end refused", what="job", id=job_id, result="refused")
+        for job in turn.jobs:
+            self._start(job, now)
+        return len(turn.jobs)
+
+    async def _rest(self, claimed: int) -> None:
+        """Sleep until a job ends here, one is put, or the next known time."""
+        now = self._clock.now()
+        until = min((now + LONGEST, *(self._times())))
+        room = [want.kind for want in self._wants(now)]
+        if room and not self._ends:
+            due_at = await self._store.queue.next_at(room)
+            if due_at is not None and due_at <= now and not claimed:
+                await rescue(self._store, self._clock, self._watches)
+                due_at = now + BREATH
+            until = min(until, due_at or until)
+        if not self._ends:
+            await self._bell.wait(self._clock, until)
+
+    def _times(self) -> list[datetime]:
+        running = self._running.values()
+        leases = [run.renew_at for run in running]
+        deadlines = [run.deadline for run in running if run.cancelled_for is None]
+        return leases + deadlines + list(self._held.values())
+
+    def _wants(self, now: datetime) -> list[Want]:
+        if self._stopping:
+            return []
+        self._held = {kind: until for kind, until in self._held.items() if until > now}
+        busy = Counter(run.task.kind for run in self._running.values())
+        tasks = [
+            task
+            for task in self._watches.tasks.values()
+            if task.kind not in self._held and busy[task.kind] < task.concurrency
+        ]
+        # One suspect at a time, whatever its kind: two would share the blame for a crash.
+        suspected = any(run.job.crashes >= SUSPECT_AFTER for run in self._running.values())
+        self._turns += 1
+        chosen = None if suspected or not tasks else tasks[self._turns % len(tasks)]
+        return [
+            Want(
+                kind=task.kind,
+                most=task.concurrency - busy[task.kind],
+                lease_for=task.lease_for,
+                suspects=task is chosen,
+            )
+            for task in tasks
+        ]
+
+    def _start(self, job: Job, now: datetime) -> None:
+        task = self._watches.tasks[job.kind]
+        run = Running(job, task, now + task.lease_for / 3, now + task.timeout_for)
+        self._running[job.id] = run
+        run.work = asyncio.create_task(self._work(run))
+
+    async def _work(self, run: Running) -> None:
+        end: End | None = None
+        context = Context(self._store, self._clock, self._watches, self._http)
+        try:
+            end = await self._attempt(run, context)
+        except asyncio.CancelledError as error:
+            end = self._end_of_cancelled(run, error)
+        except LeaseLost as error:
+            log.warning("lease lost", what=run.job.kind, id=run.job.id, reason=str(error))
+        except Exception as error:  # noqa: BLE001 - a task may raise anything; the worker lives
+            end = await self._end_of_error(run, error)
+        finally:
+            del self._running[run.job.id]
+            if end is not None:
+                self._ends.append(end)
+            self._bell.ring()
+
+    async def _attempt(self, run: Running, context: Context) -> End | None:
+        job, site = run.job, run.task.site
+        if job.broken is not None:
+            return outcome.undecodable(job)
+        if site is not None and (wait := await self._store.breaker.check(site)):
+            raise wait
+        try:
+            await run.task.run(job, context)
+        finally:
+            if context.grants:
+                await context.settle()
+        if site is not None:
+            await self._store.breaker.worked(site)
+        if context.committed:
+            return None
+        return End(id=job.id, token=job.token, state=State.DONE)
+
+    async def _end_of_error(self, run: Running, error: Exception) -> End | None:
+        job, task, now = run.job, run.task, self._clock.now()
+        if isinstance(error, Blocked):
+            policy = self._watches.breaker(error.site)
+            view = await self._store.breaker.failed(error.site, policy, str(error), error.until)
+            error.until = max(filter(None, (error.until, view.until)), default=None)
+        end = outcome.end_of(job, task, error, now)
+        if isinstance(error, Wait):
+            self._held[task.kind] = error.until
+        known = isinstance(error, Wait | Transient | StoreDown) or end.reason != f"bug: {error}"
+        log.log(
+            30 if end.state != State.PENDING or not known else 20,
+            "job ended" if end.state != State.PENDING else "job waits",
+            what=job.kind, id=job.id, target=job.target, attempt=job.attempt,
+            result="retry" if end.state == State.PENDING else end.state,
+            reason=end.reason, next=end.run_at and end.run_at.isoformat(),
+            exc_info=error if (end.reason or "").startswith("bug:") else None,
+        )  # fmt: skip
+        return end
+
+    def _end_of_cancelled(self, run: Running, error: asyncio.CancelledError) -> End | None:
+        del error
+        now = self._clock.now()
+        if run.cancelled_for == "lease":
+            return None
+        if run.cancelled_for == "timeout":
+            late = Transient(f"timed out after {run.task.timeout_for}")
+            return outcome.end_of(run.job, run.task, late, now)
+        return outcome.released(run.job, now)
+
+    def _cancel_late(self, now: datetime) -> None:
+        for run in self._running.values():
+            if run.deadline <= now and run.cancelled_for is None:
+                self._cancel(run, "timeout")
+
+    @staticmethod
+    def _cancel(run: Running, why: str) -> None:
+        run.cancelled_for = why
+        if run.work is not None:
+            run.work.cancel()
+
+    async def _renew(self, now: datetime) -> None:
+        due = [run for run in self._running.values() if run.renew_at <= now]
+        leases = [
+            Lease(id=run.job.id, token=run.job.token, until=now + run.task.lease_for) for run in due
+        ]
+        lost = await self._store.queue.extend(leases)
+        for run in due:
+            run.renew_at = now + run.task.lease_for / 3
+            if run.job.id in lost and run.cancelled_for is None:
+                self._cancel(run, "lease")
+
+    async def stop(self) -> None:
+        """Claim no more, let running jobs end for a while, then give the rest back."""
+        self._stopping = True
+        until = self._clock.now() + STOP_FOR
+        while self._running and self._clock.now() < until:
+            await self._last_turn()
+            if self._running:
+                await self._bell.wait(self._clock, min(until, self._clock.now() + AGAIN))
+        works = [run.work for run in self._running.values() if run.work is not None]
+        for run in list(self._running.values()):
+            self._cancel(run, "stop")
+        await asyncio.gather(*works, return_exceptions=True)
+        await self._last_turn()
+        log.info("worker stopped", worker=self._name, given_back=len(works))
+
+    async def _last_turn(self) -> None:
+        try:
+            await self.turn()
+        except StoreDown as error:
+            # What could not be said now is found again when its lease runs out.
+            log.warning("store down", result="left to the leases", reason=str(error))

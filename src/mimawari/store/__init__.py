@@ -1,0 +1,1 @@
+"""Stores: the kernel's ports on real backends."""

@@ -1,0 +1,51 @@
+"""The cache: values with a TTL, dropped by prefix."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, select
+
+from mimawari.store.sql.engine import Database, Session
+from mimawari.store.sql.tables import cache
+
+
+class SqlCache:
+    """The cache on SQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, key: str) -> bytes | None:
+        """Return a value that has not run out."""
+        fresh = (cache.c.key == key) & (cache.c.expires_at > self._database.clock.now())
+        async with self._database.read() as connection:
+            value: bytes | None = (
+                await connection.execute(select(cache.c.value).where(fresh))
+            ).scalar()
+        return value
+
+    async def set(self, key: str, value: bytes, ttl: timedelta) -> None:
+        """Keep a value for a while."""
+        change = {"value": value, "expires_at": self._database.clock.now() + ttl}
+
+        async def work(session: Session) -> None:
+            upsert = self._database.dialect.upsert(cache, {"key": key, **change}, change)
+            await session.execute(upsert)
+
+        await self._database.run(work)
+
+    async def drop(self, prefix: str) -> int:
+        """Forget every value whose key begins so; say how many there were."""
+        begins = cache.c.key.startswith(prefix, autoescape=True)
+
+        async def work(session: Session) -> int:
+            return (await session.execute(delete(cache).where(begins))).rowcount
+
+        return await self._database.run(work)
+
+    async def purge(self, now: datetime) -> int:
+        """Forget what has run out; say how many."""
+
+        async def work(session: Session) -> int:
+            return (await session.execute(delete(cache).where(cache.c.expires_at <= now))).rowcount
+
+        return await self._database.run(work)

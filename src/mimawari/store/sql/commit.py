@@ -1,0 +1,119 @@
+"""The commit: one transaction that proves the job is ours and then keeps all it learned."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import CursorResult, Executable, select
+
+from mimawari.errors import LeaseLost, StoreDown
+from mimawari.ids import new_id
+from mimawari.kernel.job import End, Job, NewJob, State
+from mimawari.kernel.ports import NewEvent
+from mimawari.store.sql.cursor import SqlCursor
+from mimawari.store.sql.engine import Database, Session
+from mimawari.store.sql.outbox import SqlOutbox
+from mimawari.store.sql.queue import SqlQueue
+from mimawari.store.sql.schedule import SqlSchedule
+from mimawari.store.sql.tables import inbox
+
+LOOKS = 10
+LOOK_AGAIN = timedelta(milliseconds=500)
+
+
+class SqlTx:
+    """What a task says to its commit."""
+
+    def __init__(self, session: Session, job: Job) -> None:
+        self._session = session
+        self._job = job
+        self.jobs: list[NewJob] = []
+        self.events: list[NewEvent] = []
+        self.cursors: dict[str, str] = {}
+        self.next: tuple[datetime, str | None] | None = None
+
+    async def execute(self, statement: Executable, values: Any = None) -> CursorResult[Any]:
+        """Run one SQLAlchemy statement of a watch on its own tables."""
+        return await self._session.execute(statement, values)
+
+    def put(self, *jobs: NewJob) -> None:
+        """Enqueue follow-up jobs."""
+        self.jobs.extend(jobs)
+
+    def emit(self, key: str, kind: str, body: Mapping[str, Any], *, destination: str) -> None:
+        """Send an event."""
+        event = NewEvent(key=key, kind=kind, body=body, destination=destination, id=new_id())
+        self.events.append(event)
+
+    def move(self, cursor: str, value: str) -> None:
+        """Move a cursor."""
+        self.cursors[cursor] = value
+
+    def next_run(self, at: datetime, reason: str | None = None) -> None:
+        """Set when the job's target runs next."""
+        if self._job.target is None:
+            raise ValueError(f"job {self._job.kind} has no target to run again")
+        self.next = (at, reason)
+
+
+class SqlCommit:
+    """Opens commits."""
+
+    def __init__(
+        self,
+        database: Database,
+        queue: SqlQueue,
+        schedule: SqlSchedule,
+        cursor: SqlCursor,
+        outbox: SqlOutbox,
+    ) -> None:
+        self._database = database
+        self._queue = queue
+        self._schedule = schedule
+        self._cursor = cursor
+        self._outbox = outbox
+
+    @asynccontextmanager
+    async def open(self, job: Job) -> AsyncIterator[SqlTx]:
+        """Open the transaction that ends a job; refuses with LeaseLost before any effect."""
+        sealed = False
+        try:
+            async with self._database.write() as session:
+                # The fence comes first: it locks the job's row against everybody else.
+                ours = await self._queue.end_in(
+                    session, [End(id=job.id, token=job.token, state=State.DONE)]
+                )
+                if not ours:
+                    raise LeaseLost(f"job {job.id} is not ours any more")
+                tx = SqlTx(session, job)
+                yield tx
+                await self._seal(session, job, tx)
+                sealed = True
+        except StoreDown:
+            if not (sealed and await self._is_in(job)):
+                raise
+
+    async def _seal(self, session: Session, job: Job, tx: SqlTx) -> None:
+        # One order for all transactions, so that no two wait for each other.
+        if tx.jobs:
+            await self._queue.put_in(session, sorted(tx.jobs, key=lambda new: new.id))
+        for name in sorted(tx.cursors):
+            await self._cursor.move_in(session, name, tx.cursors[name])
+        if tx.next is not None and job.target is not None:
+            await self._schedule.next_run_in(session, job.target, *tx.next)
+        if tx.events:
+            await self._outbox.put_in(session, tx.events)
+
+    async def _is_in(self, job: Job) -> bool:
+        """Find out, when the reply to COMMIT was lost, whether it was carried out."""
+        query = select(inbox.c.token).where(inbox.c.id == job.id)
+        for _ in range(LOOKS):
+            try:
+                async with self._database.read() as connection:
+                    found = (await connection.execute(query)).scalar()
+            except StoreDown:
+                await self._database.clock.sleep(LOOK_AGAIN)
+            else:
+                return found == job.token
+        return False

@@ -1,0 +1,175 @@
+"""The queue's readers: what is asked of jobs without changing them, and their forgetting."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, Select, delete, func, literal, null, select, union_all
+
+from mimawari.kernel.job import ENDED, LIVE, Job, JobView, State
+from mimawari.store.sql.arguments import load
+from mimawari.store.sql.engine import Database, Session
+from mimawari.store.sql.tables import inbox, jobs
+
+PURGE_BATCH = 1000
+
+_COMMON = (
+    "id", "kind", "state", "args", "dedupe_key", "target", "priority", "attempts", "reason",
+    "blocked_by", "worker", "enqueued_at",
+)  # fmt: skip
+
+
+class SqlJobs:
+    """Reads jobs, live and ended."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def expired(self, now: datetime, most: int) -> list[Job]:
+        """List claimed jobs whose lease has run out; changes nothing."""
+        found: list[Job] = []
+        async with self._database.read() as connection:
+            for kind in await self.kinds():
+                held = (jobs.c.kind == kind) & (jobs.c.state == State.PROCESSING)
+                query = select(jobs).where(held, jobs.c.due_at <= now).order_by(jobs.c.due_at)
+                found += [_job(row) for row in await connection.execute(query.limit(most))]
+        return found[:most]
+
+    async def next_at(self, kinds: Collection[str]) -> datetime | None:
+        """Tell when the next job of these kinds is due or the next lease of theirs runs out."""
+        if not kinds:
+            return None
+        firsts = [
+            select(func.min(jobs.c.due_at).label("due_at")).where(
+                jobs.c.kind == kind, jobs.c.state == state
+            )
+            for kind in sorted(kinds)
+            for state in LIVE
+        ]
+        earliest = select(func.min(union_all(*firsts).subquery().c.due_at))
+        async with self._database.read() as connection:
+            due_at: datetime | None = (await connection.execute(earliest)).scalar()
+        return due_at
+
+    async def depths(self, kinds: Collection[str], most: int) -> Mapping[str, int]:
+        """Count the due, unclaimed jobs of each kind, up to `most` of each."""
+        if not kinds:
+            return {}
+        now = self._database.clock.now()
+        counts = []
+        for kind in sorted(kinds):
+            due = (jobs.c.kind == kind) & (jobs.c.state == State.PENDING) & (jobs.c.due_at <= now)
+            some = select(jobs.c.id).where(due).limit(most).subquery()
+            counts.append(select(literal(kind).label("kind"), func.count(some.c.id).label("n")))
+        async with self._database.read() as connection:
+            rows = await connection.execute(union_all(*counts))
+            return {row.kind: row.n for row in rows}
+
+    async def kinds(self) -> frozenset[str]:
+        """Name the kinds that have live jobs."""
+        async with self._database.read() as connection:
+            rows = await connection.execute(select(jobs.c.kind).distinct())
+            return frozenset(row.kind for row in rows)
+
+    async def counts(self) -> Mapping[State, int]:
+        """Count the jobs in each state."""
+        grouped = union_all(
+            *(select(table.c.state, func.count().label("n")).group_by(table.c.state)
+              for table in (jobs, inbox))
+        )  # fmt: skip
+        async with self._database.read() as connection:
+            found = {row.state: row.n for row in await connection.execute(grouped)}
+        return {state: found.get(state, 0) for state in State}
+
+    async def find(self, job_id: str) -> JobView | None:
+        """Find one job, live or ended."""
+        return await self._find_first(
+            _live().where(jobs.c.id == job_id), _ended().where(inbox.c.id == job_id)
+        )
+
+    async def find_live(self, key: str) -> JobView | None:
+        """Find the live job that holds a key."""
+        return await self._find_first(_live().where(jobs.c.dedupe_key == key))
+
+    async def _find_first(self, *queries: Select[Any]) -> JobView | None:
+        async with self._database.read() as connection:
+            for query in queries:
+                row = (await connection.execute(query)).first()
+                if row is not None:
+                    return _view(row)
+        return None
+
+    async def list(
+        self,
+        most: int,
+        *,
+        before: str | None = None,
+        state: State | None = None,
+        kind: str | None = None,
+    ) -> list[JobView]:
+        """List jobs, newest first, a page at a time: those with an id below `before`."""
+        found: list[JobView] = []
+        async with self._database.read() as connection:
+            for query, table, states in ((_live(), jobs, LIVE), (_ended(), inbox, ENDED)):
+                if state is not None and state not in states:
+                    continue
+                chosen = query.order_by(table.c.id.desc()).limit(most)
+                for column, value in ((table.c.state, state), (table.c.kind, kind)):
+                    chosen = chosen if value is None else chosen.where(column == value)
+                if before is not None:
+                    chosen = chosen.where(table.c.id < before)
+                found += [_view(row) for row in await connection.execute(chosen)]
+        return sorted(found, key=lambda view: view.id, reverse=True)[:most]
+
+    async def page(self, job_id: str) -> bytes | None:
+        """Return the page that was kept with a dead letter."""
+        async with self._database.read() as connection:
+            query = select(inbox.c.page).where(inbox.c.id == job_id)
+            page: bytes | None = (await connection.execute(query)).scalar()
+        return page
+
+    async def purge(self, state: State, before: datetime) -> int:
+        """Forget jobs that ended so before a time; say how many."""
+        total = 0
+        while gone := await self._database.run(lambda s: self._purge_some(s, state, before)):
+            total += gone
+        return total
+
+    async def _purge_some(self, session: Session, state: State, before: datetime) -> int:
+        # Ids are in the order of making, so the oldest rows are the first ones of the index.
+        oldest = select(inbox.c.id, inbox.c.ended_at).where(inbox.c.state == state)
+        rows = await session.execute(oldest.order_by(inbox.c.id).limit(PURGE_BATCH))
+        old = [row.id for row in rows if row.ended_at < before]
+        if old:
+            await session.execute(delete(inbox).where(inbox.c.id.in_(old)))
+        return len(old)
+
+
+def _live() -> Select[Any]:
+    common = [jobs.c[name] for name in _COMMON]
+    return select(*common, jobs.c.due_at, null().label("ended_at"), null().label("page_bytes"))
+
+
+def _ended() -> Select[Any]:
+    common = [inbox.c[name] for name in _COMMON]
+    size = func.length(inbox.c.page).label("page_bytes")
+    return select(*common, null().label("due_at"), inbox.c.ended_at, size)
+
+
+def _view(row: Row[Any]) -> JobView:
+    args, broken = load(row.args)
+    return JobView(
+        id=row.id, kind=row.kind, state=State(row.state), args=args, dedupe_key=row.dedupe_key,
+        target=row.target, priority=row.priority, attempts=row.attempts, next_at=row.due_at,
+        reason=row.reason or broken, blocked_by=row.blocked_by, worker=row.worker,
+        enqueued_at=row.enqueued_at, ended_at=row.ended_at, page_bytes=row.page_bytes,
+    )  # fmt: skip
+
+
+def _job(row: Row[Any]) -> Job:
+    args, broken = load(row.args)
+    return Job(
+        id=row.id, kind=row.kind, args=args, dedupe_key=row.dedupe_key, target=row.target,
+        token=row.token, attempt=row.attempts, crashes=row.crashes,
+        enqueued_at=row.enqueued_at, broken=broken,
+    )  # fmt: skip

@@ -1,0 +1,146 @@
+"""The limiter: every grant is a row, so that restarts and other processes know of it."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from sqlalchemy import Executable, Row, delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from mimawari.errors import Wait
+from mimawari.ids import new_id
+from mimawari.kernel.clock import Mark
+from mimawari.kernel.limits import NOTHING, VALID_FOR, Given, Hold, wait_for
+from mimawari.kernel.ports import Grant, Limit
+from mimawari.store.sql.engine import Database, Session
+from mimawari.store.sql.tables import grants, limits
+
+_MICROSECOND = timedelta(microseconds=1)
+
+log = structlog.get_logger(component="limiter")
+
+
+class SqlLimiter:
+    """The limiter on SQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def acquire(self, limit: Limit, caller: str) -> Grant | Wait:
+        """Give leave for one request now, or say until when and why there is none."""
+
+        async def work(session: Session) -> Grant | Wait:
+            given = await self._lock(session, limit.name)
+            now = self._database.clock.mark()
+            wait = await self._wait(session.connection, limit, now)
+            return wait or await self._give(session, limit, caller, now, given + 1)
+
+        verdict = await self._database.run(work)
+        self._log(limit, caller, verdict)
+        return verdict
+
+    async def settle(self, grant: Grant) -> None:
+        """Say that the request is over, which frees its place in the window sooner."""
+        now = self._database.clock.mark()
+        row = (grants.c.limit_name == grant.limit) & (grants.c.id == grant.id)
+        values = {"settled_at": now.wall, "settled_ticks": now.ticks}
+        earlier = grants.c.settled_ticks > now.ticks
+
+        async def work(session: Session) -> None:
+            await session.execute(update(grants).where(row, earlier).values(values))
+
+        await self._database.run(work)
+
+    async def hold(self, name: str, until: datetime, reason: str) -> None:
+        """Give no leave before a time, as a site's Retry-After asks."""
+
+        async def work(session: Session) -> None:
+            await self._lock(session, name)
+            now = self._database.clock.mark()
+            values = {
+                "held_at": now.wall,
+                "held_boot": now.boot,
+                "held_ticks": now.ticks,
+                "held_for_us": (until - now.wall) // _MICROSECOND,
+                "held_reason": reason,
+            }
+            await session.execute(update(limits).where(limits.c.name == name).values(values))
+
+        await self._database.run(work)
+
+    async def peek(self, limit: Limit) -> Wait | None:
+        """Tell what `acquire` would wait for, without taking anything."""
+        async with self._database.read() as connection:
+            return await self._wait(connection, limit, self._database.clock.mark())
+
+    async def _lock(self, session: Session, name: str) -> int:
+        upsert = self._database.dialect.upsert(limits, {"name": name, "given": 0}, {"name": name})
+        await session.execute(upsert)
+        query = select(limits.c.given).where(limits.c.name == name).with_for_update()
+        given: int = (await session.execute(query)).scalar_one()
+        return given
+
+    async def _wait(self, connection: AsyncConnection, limit: Limit, now: Mark) -> Wait | None:
+        newest = select(grants).where(grants.c.limit_name == limit.name)
+        newest = newest.order_by(grants.c.number.desc()).limit(limit.count)
+        given = [_given(row) for row in await connection.execute(newest)]
+        held = select(limits).where(limits.c.name == limit.name)
+        hold = _hold((await connection.execute(held)).first())
+        span, reason = wait_for(limit, given, hold, now)
+        if span <= NOTHING:
+            return None
+        return Wait(self._database.clock.now() + span, reason, f"limit {limit.name}")
+
+    async def _give(
+        self, session: Session, limit: Limit, caller: str, now: Mark, number: int
+    ) -> Grant:
+        grant = Grant(limit.name, new_id(), now, VALID_FOR)
+        row = {
+            "limit_name": limit.name,
+            "number": number,
+            "id": grant.id,
+            "caller": caller,
+            "boot": now.boot,
+            "granted_at": now.wall,
+            "granted_ticks": now.ticks,
+            "settled_at": now.wall + VALID_FOR,
+            "settled_ticks": now.ticks + VALID_FOR.total_seconds(),
+        }
+        past = (grants.c.limit_name == limit.name) & (grants.c.number <= number - limit.count)
+        statements: Sequence[Executable] = (
+            insert(grants).values(row),
+            update(limits).where(limits.c.name == limit.name).values(given=number),
+            delete(grants).where(past),
+        )
+        for statement in statements:
+            await session.execute(statement)
+        return grant
+
+    def _log(self, limit: Limit, caller: str, verdict: Grant | Wait) -> None:
+        now = self._database.clock.now()
+        following = verdict.until if isinstance(verdict, Wait) else now + limit.spacing
+        log.info(
+            "limit",
+            what=limit.name,
+            caller=caller,
+            result="wait" if isinstance(verdict, Wait) else "granted",
+            now=round(now.timestamp()),
+            next=round(following.timestamp()),
+            wait=round((following - now).total_seconds()) if isinstance(verdict, Wait) else 0,
+            reason=verdict.reason if isinstance(verdict, Wait) else "free",
+        )
+
+
+def _given(row: Row[Any]) -> Given:
+    return Given(
+        granted=Mark(row.granted_at, row.boot, row.granted_ticks),
+        settled=Mark(row.settled_at, row.boot, row.settled_ticks),
+    )
+
+
+def _hold(row: Row[Any] | None) -> Hold | None:
+    if row is None or row.held_at is None:
+        return None
+    since = Mark(row.held_at, row.held_boot, row.held_ticks)
+    return Hold(since, timedelta(microseconds=row.held_for_us), row.held_reason)

@@ -1,0 +1,78 @@
+"""Brings a database's tables to what this version needs, and never back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from mimawari.errors import BadInput
+from mimawari.store.sql.engine import Database
+
+MIGRATIONS = Path(__file__).parent.parent.parent / "migrations"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which step a database is at, and which this program needs."""
+
+    current: str | None
+    needed: str
+
+    @property
+    def is_current(self) -> bool:
+        """Tell whether nothing is to be done."""
+        return self.current == self.needed
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _version(connection: Connection) -> Version:
+    scripts = ScriptDirectory.from_config(_config(connection))
+    needed = scripts.get_current_head() or ""
+    current = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in scripts.walk_revisions()}
+    if current is not None and current not in known:
+        raise BadInput(
+            f"the database is at version {current}, which is newer than this program;"
+            " install the newer mimawari again, or restore the backup made before the upgrade",
+            code="database_newer",
+        )
+    return Version(current, needed)
+
+
+async def find_version(database: Database) -> Version:
+    """Tell which step a database is at."""
+    async with database.read() as connection:
+        return await connection.run_sync(_version)
+
+
+async def upgrade(database: Database) -> Version:
+    """Take every missing step, one process at a time; return where the database was before."""
+
+    def steps(connection: Connection) -> Version:
+        if database.dialect.migration_lock is not None:
+            connection.execute(text(database.dialect.migration_lock))
+        before = _version(connection)
+        if not before.is_current:
+            command.upgrade(_config(connection), "head")
+        return before
+
+    return await _in_transaction(database, steps)
+
+
+async def _in_transaction(database: Database, work: Callable[[Connection], T]) -> T:
+    async with database.write() as session:
+        return await session.connection.run_sync(work)

@@ -1,0 +1,175 @@
+"""The outbox: a lane a key, and only the head of a lane is ever on its way."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row, and_, delete, exists, func, insert, literal, select, update
+
+from mimawari.kernel.ports import Delivery, Event, NewEvent
+from mimawari.kernel.signal import OUTBOX
+from mimawari.store.sql.arguments import dump, load
+from mimawari.store.sql.engine import Database, Session
+from mimawari.store.sql.tables import Instant, lanes, outbox
+from mimawari.text import one_line
+
+PENDING, DELIVERED, FAILED = "pending", "delivered", "failed"
+
+
+class SqlOutbox:
+    """The outbox on SQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put(self, events: Sequence[NewEvent]) -> None:
+        """Accept events for good."""
+        await self._database.run(lambda session: self.put_in(session, events))
+
+    async def put_in(self, session: Session, events: Sequence[NewEvent]) -> None:
+        """Accept events as part of a transaction; their lanes stay locked until its end."""
+        now = self._database.clock.now()
+        # One order of lanes for all transactions, so that no two wait for each other.
+        for event in sorted(events, key=lambda event: event.key):
+            seq = await self._lengthen(session, event.key, now)
+            values = {
+                "key": event.key,
+                "seq": seq,
+                "id": event.id,
+                "kind": event.kind,
+                "body": dump(event.body),
+                "destination": event.destination,
+                "state": PENDING,
+                "attempts": 0,
+                "created_at": now,
+            }
+            await session.execute(insert(outbox).values(values))
+        session.tell(OUTBOX)
+
+    async def _lengthen(self, session: Session, key: str, now: datetime) -> int:
+        new = {
+            "key": key,
+            "last_seq": 1,
+            "head_seq": 1,
+            "due_at": now,
+            "token": 0,
+            "attempts": 0,
+        }
+        longer = {
+            "last_seq": lanes.c.last_seq + 1,
+            "due_at": func.coalesce(lanes.c.due_at, literal(now, Instant)),
+        }
+        await session.execute(self._database.dialect.upsert(lanes, new, longer))
+        query = select(lanes.c.last_seq).where(lanes.c.key == key)
+        seq: int = (await session.execute(query)).scalar_one()
+        return seq
+
+    async def take(self, now: datetime, most: int, lease_for: timedelta) -> list[Event]:
+        """Take the first undelivered event of each key whose time has come."""
+
+        async def work(session: Session) -> list[Event]:
+            due = select(lanes.c.key).where(lanes.c.due_at <= now).order_by(lanes.c.due_at)
+            free = due.limit(most).with_for_update(skip_locked=True)
+            keys = [row.key for row in await session.execute(free)]
+            if not keys:
+                return []
+            leased = {
+                "due_at": now + lease_for,
+                "token": lanes.c.token + 1,
+                "attempts": lanes.c.attempts + 1,
+            }
+            await session.execute(update(lanes).where(lanes.c.key.in_(keys)).values(leased))
+            return await self._heads(session, keys)
+
+        return await self._database.run(work)
+
+    async def _heads(self, session: Session, keys: Sequence[str]) -> list[Event]:
+        head = and_(outbox.c.key == lanes.c.key, outbox.c.seq == lanes.c.head_seq)
+        query = (
+            select(outbox, lanes.c.token, lanes.c.attempts.label("attempt"))
+            .select_from(lanes.join(outbox, head))
+            .where(lanes.c.key.in_(keys))
+            .order_by(outbox.c.created_at)
+        )
+        return [_event(row) for row in await session.execute(query)]
+
+    async def settle(self, deliveries: Sequence[Delivery]) -> frozenset[str]:
+        """Record how attempts ended and return the ids that counted; a stale token is refused."""
+
+        async def work(session: Session) -> frozenset[str]:
+            return frozenset([d.id for d in deliveries if await self._settle_one(session, d)])
+
+        return await self._database.run(work)
+
+    async def _settle_one(self, session: Session, delivery: Delivery) -> bool:
+        query = (
+            select(lanes)
+            .join(outbox, and_(outbox.c.key == lanes.c.key, outbox.c.seq == lanes.c.head_seq))
+            .where(outbox.c.id == delivery.id, lanes.c.token == delivery.token)
+            .with_for_update()
+        )
+        lane = (await session.execute(query)).first()
+        if lane is None:
+            return False
+        await session.execute(
+            update(outbox)
+            .where(outbox.c.key == lane.key, outbox.c.seq == lane.head_seq)
+            .values(self._event_values(delivery, lane.attempts))
+        )
+        values = self._lane_values(delivery, lane)
+        await session.execute(update(lanes).where(lanes.c.key == lane.key).values(values))
+        return True
+
+    def _event_values(self, delivery: Delivery, attempts: int) -> dict[str, Any]:
+        reason = None if delivery.reason is None else one_line(delivery.reason)
+        values: dict[str, Any] = {"attempts": attempts, "reason": reason}
+        if delivery.retry_at is None:
+            state = DELIVERED if delivery.delivered else FAILED
+            values |= {"state": state, "ended_at": self._database.clock.now()}
+        return values
+
+    def _lane_values(self, delivery: Delivery, lane: Row[Any]) -> dict[str, Any]:
+        # The token moves on, so that an attempt is recorded once.
+        token = lane.token + 1
+        if delivery.retry_at is not None:
+            return {"due_at": delivery.retry_at, "token": token}
+        more = lane.head_seq < lane.last_seq
+        due_at = self._database.clock.now() if more else None
+        return {"head_seq": lane.head_seq + 1, "due_at": due_at, "attempts": 0, "token": token}
+
+    async def next_at(self) -> datetime | None:
+        """Tell when the next event may be taken."""
+        async with self._database.read() as connection:
+            earliest: datetime | None = (
+                await connection.execute(select(func.min(lanes.c.due_at)))
+            ).scalar()
+        return earliest
+
+    async def counts(self) -> Mapping[str, int]:
+        """Count the events by state: pending, delivered, failed."""
+        query = select(outbox.c.state, func.count().label("n")).group_by(outbox.c.state)
+        async with self._database.read() as connection:
+            found = {row.state: row.n for row in await connection.execute(query)}
+        return {state: found.get(state, 0) for state in (PENDING, DELIVERED, FAILED)}
+
+    async def purge(self, before: datetime) -> int:
+        """Forget events that ended before a time; say how many."""
+
+        async def work(session: Session) -> int:
+            gone = 0
+            for state in (DELIVERED, FAILED):
+                old = (outbox.c.state == state) & (outbox.c.ended_at < before)
+                gone += (await session.execute(delete(outbox).where(old))).rowcount
+            empty = lanes.c.due_at.is_(None) & ~exists().where(outbox.c.key == lanes.c.key)
+            await session.execute(delete(lanes).where(empty))
+            return gone
+
+        return await self._database.run(work)
+
+
+def _event(row: Row[Any]) -> Event:
+    body, _ = load(row.body)
+    return Event(
+        id=row.id, key=row.key, kind=row.kind, body=body, destination=row.destination,
+        attempt=row.attempt, token=row.token, created_at=row.created_at,
+    )  # fmt: skip

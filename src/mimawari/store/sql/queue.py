@@ -1,0 +1,246 @@
+"""The queue: claims and ends that arrive together share one transaction."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Row, delete, insert, select, text, update
+
+from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, NewJob, State, Turn, Want
+from mimawari.kernel.signal import JOBS
+from mimawari.store.sql.arguments import dump, load
+from mimawari.store.sql.engine import Database, Session, as_rows
+from mimawari.store.sql.jobs import SqlJobs
+from mimawari.store.sql.tables import inbox, jobs, to_micros, to_time
+from mimawari.text import clean
+
+_NEW = (
+    "INSERT INTO jobs (id, kind, args, dedupe_key, target, priority, state, due_at, token,"
+    " attempts, crashes, reason, enqueued_at) SELECT r.id, r.kind, r.args, r.dedupe_key, r.target,"
+    " r.priority, 'pending', r.due_at, 0, 0, 0, r.reason, :now FROM {rows} r WHERE true{ignore}"
+    " RETURNING id"
+)
+_OURS = (
+    "UPDATE jobs SET due_at = :until WHERE state = 'processing'"
+    " AND (id, token) IN (SELECT id, token FROM {rows} r)"
+)
+
+
+class SqlQueue(SqlJobs):
+    """The queue on SQL."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        dialect = database.dialect
+        self._new = text(
+            _NEW.format(
+                rows=dialect.rows(
+                    id="text",
+                    kind="text",
+                    args="text",
+                    dedupe_key="text",
+                    target="text",
+                    priority="int",
+                    due_at="int",
+                    reason="text",
+                ),
+                ignore=dialect.ignore,
+            )
+        )
+        self._claim = [text(sql) for sql in dialect.claim(suspects=False)]
+        self._claim_suspects = [text(sql) for sql in dialect.claim(suspects=True)]
+        self._end = [text(sql) for sql in dialect.end()]
+        held = {"id": "text", "token": "int"}
+        self._extend = text(_OURS.format(rows=dialect.rows(**held)))
+
+    async def put(self, new: Sequence[NewJob]) -> list[str]:
+        """Accept jobs for good and return the new ones' ids; a key that lives is left out."""
+        if not new:
+            return []
+        return await self._database.run(lambda session: self.put_in(session, new))
+
+    async def put_in(self, session: Session, new: Sequence[NewJob]) -> list[str]:
+        """Accept jobs as part of a transaction."""
+        now = self._database.clock.now()
+        rows = [
+            (
+                job.id,
+                job.kind,
+                dump(job.args),
+                _clean(job.dedupe_key),
+                _clean(job.target),
+                job.priority,
+                to_micros(job.run_at or now),
+                _clean(job.reason),
+            )
+            for job in new
+        ]
+        result = await session.execute(self._new, {**as_rows(rows), "now": to_micros(now)})
+        accepted = {row[0] for row in result}
+        session.tell(JOBS)
+        return [job.id for job in new if job.id in accepted]
+
+    async def turn(self, ends: Sequence[End], wants: Sequence[Want], worker: str) -> Turn:
+        """End jobs and claim others in one transaction; an end with a stale token is refused."""
+
+        async def work(session: Session) -> Turn:
+            accepted = await self.end_in(session, ends)
+            refused = frozenset(end.id for end in ends) - accepted
+            if refused:
+                late = await self._ended_before(session, [e for e in ends if e.id in refused])
+                accepted, refused = accepted | late, refused - late
+            claimed = [job for want in wants for job in await self._take(session, want, worker)]
+            return Turn(accepted, refused, tuple(claimed))
+
+        if not ends and not wants:
+            return Turn(frozenset(), frozenset(), ())
+        return await self._database.run(work)
+
+    async def end_in(self, session: Session, ends: Sequence[End]) -> frozenset[str]:
+        """End jobs as part of a transaction; return the ids of those that were ours."""
+        final = [end for end in ends if end.state != State.PENDING]
+        again = [end for end in ends if end.state == State.PENDING]
+        moved = await self._move_to_inbox(session, final) if final else set()
+        moved |= {end.id for end in again if await self._put_back(session, end)}
+        return frozenset(moved)
+
+    async def _move_to_inbox(self, session: Session, ends: Sequence[End]) -> set[str]:
+        find, keep, drop = self._end
+        rows = [
+            (end.id, end.token, end.state, _clean(end.reason), _clean(end.blocked_by))
+            for end in ends
+        ]
+        ours = {row[0] for row in await session.execute(find, as_rows(rows))}
+        if not ours:
+            return ours
+        now = to_micros(self._database.clock.now())
+        await session.execute(keep, {**as_rows([r for r in rows if r[0] in ours]), "now": now})
+        await session.execute(drop, as_rows([(job_id,) for job_id in ours]))
+        for end in ends:
+            if end.page is not None and end.id in ours:
+                page = update(inbox).where(inbox.c.id == end.id).values(page=end.page)
+                await session.execute(page)
+        return ours
+
+    async def _put_back(self, session: Session, end: End) -> bool:
+        values = {
+            "state": State.PENDING,
+            "due_at": end.run_at or self._database.clock.now(),
+            "attempts": jobs.c.attempts - (0 if end.attempt_used else 1),
+            "crashes": jobs.c.crashes + (1 if end.crashed else 0),
+            "reason": _clean(end.reason),
+            "blocked_by": _clean(end.blocked_by),
+            "worker": None,
+        }
+        ours = (
+            (jobs.c.id == end.id) & (jobs.c.token == end.token) & (jobs.c.state == State.PROCESSING)
+        )
+        return (await session.execute(update(jobs).where(ours).values(values))).rowcount == 1
+
+    async def _ended_before(self, session: Session, ends: Sequence[End]) -> frozenset[str]:
+        # The reply to an earlier commit of the same end may have been lost on its way.
+        tokens = {end.id: end.token for end in ends if end.state != State.PENDING}
+        found = await session.execute(
+            select(inbox.c.id, inbox.c.token).where(inbox.c.id.in_(tokens))
+        )
+        return frozenset(row.id for row in found if row.token == tokens[row.id])
+
+    async def _take(self, session: Session, want: Want, worker: str) -> list[Job]:
+        now = self._database.clock.now()
+        values = {
+            "kind": want.kind,
+            "now": to_micros(now),
+            "most": want.most,
+            "worker": worker,
+            "lease_until": to_micros(now + want.lease_for),
+            "crashes": SUSPECT_AFTER,
+        }
+        taken = await self._run_claim(session, self._claim, values)
+        if want.suspects and len(taken) < want.most:
+            taken += await self._run_claim(session, self._claim_suspects, {**values, "most": 1})
+        return taken
+
+    async def _run_claim(
+        self, session: Session, statements: Sequence[Any], values: dict[str, Any]
+    ) -> list[Job]:
+        choose, *mark = statements
+        rows = (await session.execute(choose, values)).all()
+        if mark and rows:
+            chosen = as_rows([(row.id,) for row in rows])
+            await session.execute(mark[0], {**values, **chosen})
+        ahead = 1 if mark else 0
+        ordered = sorted(rows, key=attrgetter("priority", "enqueued_at", "id"))
+        return [_job(row, ahead) for row in ordered]
+
+    async def extend(self, leases: Sequence[Lease]) -> frozenset[str]:
+        """Keep claims alive and return the ids of those that were lost."""
+        if not leases:
+            return frozenset()
+        return await self._database.run(lambda session: self._extend_in(session, leases))
+
+    async def _extend_in(self, session: Session, leases: Sequence[Lease]) -> frozenset[str]:
+        kept = 0
+        for until, group in groupby(sorted(leases, key=attrgetter("until")), attrgetter("until")):
+            rows = as_rows([(lease.id, lease.token) for lease in group])
+            values = {**rows, "until": to_micros(until)}
+            kept += (await session.execute(self._extend, values)).rowcount
+        if kept == len(leases):
+            return frozenset()
+        held = select(jobs.c.id, jobs.c.token).where(
+            jobs.c.id.in_([lease.id for lease in leases]), jobs.c.state == State.PROCESSING
+        )
+        ours = {(row.id, row.token) for row in await session.execute(held)}
+        return frozenset(lease.id for lease in leases if (lease.id, lease.token) not in ours)
+
+    async def requeue(self, job_id: str) -> bool:
+        """Bring a dead letter (`failed`) back with all its attempts; say whether there was one."""
+
+        async def work(session: Session) -> bool:
+            dead = (inbox.c.id == job_id) & (inbox.c.state == State.FAILED)
+            same = [
+                inbox.c[name]
+                for name in ("id", "kind", "args", "dedupe_key", "target", "priority", "token")
+            ]
+            row = (await session.execute(select(*same).where(dead).with_for_update())).first()
+            if row is None:
+                return False
+            now = self._database.clock.now()
+            values = {
+                **row._asdict(),
+                "state": State.PENDING,
+                "due_at": now,
+                "attempts": 0,
+                "crashes": 0,
+                "enqueued_at": now,
+                "reason": "brought back by hand",
+            }
+            live = select(jobs.c.id).where(jobs.c.dedupe_key == row.dedupe_key)
+            if row.dedupe_key is not None and (await session.execute(live)).first():
+                return False
+            await session.execute(insert(jobs).values(values))
+            await session.execute(delete(inbox).where(dead))
+            session.tell(JOBS)
+            return True
+
+        return await self._database.run(work)
+
+
+def _clean(value: str | None) -> str | None:
+    return None if value is None else clean(value)
+
+
+def _job(row: Row[Any], ahead: int) -> Job:
+    args, broken = load(row.args)
+    return Job(
+        id=row.id,
+        kind=row.kind,
+        args=args,
+        dedupe_key=row.dedupe_key,
+        target=row.target,
+        token=row.token + ahead,
+        attempt=row.attempts + ahead,
+        crashes=row.crashes,
+        enqueued_at=to_time(row.enqueued_at),
+        broken=broken,
+    )

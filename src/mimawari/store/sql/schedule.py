@@ -1,0 +1,150 @@
+"""The schedule: members with a next time, taken by whoever moves them on first."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row, delete, func, select, update
+
+from mimawari.kernel.ports import Entry, Move
+from mimawari.kernel.signal import SCHEDULE
+from mimawari.store.sql.arguments import dump, load
+from mimawari.store.sql.engine import Database, Session
+from mimawari.store.sql.queue import SqlQueue
+from mimawari.store.sql.tables import schedule
+
+
+class SqlSchedule:
+    """The schedule on SQL."""
+
+    def __init__(self, database: Database, queue: SqlQueue) -> None:
+        self._database = database
+        self._queue = queue
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        """Set each member's entry; a waiting scheduler hears of it, also in another process."""
+
+        async def work(session: Session) -> None:
+            for entry in sorted(entries, key=lambda entry: entry.member):
+                values = _values(entry)
+                change = {name: value for name, value in values.items() if name != "member"}
+                await session.execute(self._database.dialect.upsert(schedule, values, change))
+            session.tell(SCHEDULE)
+
+        await self._database.run(work)
+
+    async def add(self, entries: Sequence[Entry]) -> int:
+        """Set the entries of members that are not there yet; say how many."""
+
+        async def work(session: Session) -> int:
+            added = 0
+            for entry in sorted(entries, key=lambda entry: entry.member):
+                there = select(schedule.c.member).where(schedule.c.member == entry.member)
+                if (await session.execute(there)).first() is None:
+                    # Somebody else may add it now; then theirs stays.
+                    same = {"member": entry.member}
+                    values = _values(entry)
+                    await session.execute(self._database.dialect.upsert(schedule, values, same))
+                    added += 1
+            session.tell(SCHEDULE)
+            return added
+
+        return await self._database.run(work)
+
+    async def due(self, now: datetime, most: int, without: Collection[str] = ()) -> list[Entry]:
+        """List the entries whose time has come, earliest first, of all but some kinds."""
+        query = select(schedule).where(schedule.c.next_at <= now).order_by(schedule.c.next_at)
+        if without:
+            query = query.where(schedule.c.kind.not_in(without))
+        async with self._database.read() as connection:
+            return [_entry(row) for row in await connection.execute(query.limit(most))]
+
+    async def advance(self, moves: Sequence[Move]) -> int:
+        """Move members on and enqueue their jobs in one step; say how many jobs are new."""
+
+        async def work(session: Session) -> int:
+            won = [move for move in _in_order(moves) if await self._move(session, move)]
+            new = [move.job for move in won if move.job is not None]
+            return len(await self._queue.put_in(session, new)) if new else 0
+
+        return await self._database.run(work)
+
+    async def _move(self, session: Session, move: Move) -> bool:
+        unmoved = (schedule.c.member == move.member) & (schedule.c.next_at == move.seen_at)
+        values = {"next_at": move.next_at, "reason": move.reason}
+        result = await session.execute(update(schedule).where(unmoved).values(values))
+        return result.rowcount == 1
+
+    async def next_run_in(
+        self, session: Session, member: str, at: datetime, reason: str | None
+    ) -> None:
+        """Set a member's next time as part of a transaction; one that was removed stays so."""
+        row = schedule.c.member == member
+        values = {"next_at": at, "reason": reason}
+        await session.execute(update(schedule).where(row).values(values))
+        session.tell(SCHEDULE)
+
+    async def next_at(self, without: Collection[str] = ()) -> datetime | None:
+        """Tell the earliest time on the schedule, of all but some kinds."""
+        query = select(func.min(schedule.c.next_at))
+        if without:
+            query = query.where(schedule.c.kind.not_in(without))
+        async with self._database.read() as connection:
+            earliest: datetime | None = (await connection.execute(query)).scalar()
+        return earliest
+
+    async def find(self, member: str) -> Entry | None:
+        """Find one member's entry."""
+        async with self._database.read() as connection:
+            query = select(schedule).where(schedule.c.member == member)
+            row = (await connection.execute(query)).first()
+        return None if row is None else _entry(row)
+
+    async def list(self, most: int, after: str = "") -> list[Entry]:
+        """List entries by member, a page at a time."""
+        query = select(schedule).where(schedule.c.member > after).order_by(schedule.c.member)
+        async with self._database.read() as connection:
+            return [_entry(row) for row in await connection.execute(query.limit(most))]
+
+    async def remove(self, member: str) -> bool:
+        """Forget a member; say whether it was there."""
+
+        async def work(session: Session) -> bool:
+            row = schedule.c.member == member
+            return (await session.execute(delete(schedule).where(row))).rowcount == 1
+
+        return await self._database.run(work)
+
+    async def count(self) -> int:
+        """Count the members."""
+        async with self._database.read() as connection:
+            query = select(func.count()).select_from(schedule)
+            return (await connection.execute(query)).scalar_one()
+
+
+def _in_order(moves: Sequence[Move]) -> list[Move]:
+    # One order for all transactions, so that no two wait for each other.
+    return sorted(moves, key=lambda move: move.member)
+
+
+def _values(entry: Entry) -> dict[str, Any]:
+    return {
+        "member": entry.member,
+        "kind": entry.kind,
+        "args": dump(entry.args),
+        "next_at": entry.next_at,
+        "every_us": entry.every // timedelta(microseconds=1),
+        "reason": entry.reason,
+    }
+
+
+def _entry(row: Row[Any]) -> Entry:
+    args, _ = load(row.args)
+    return Entry(
+        member=row.member,
+        kind=row.kind,
+        args=args,
+        next_at=row.next_at,
+        every=timedelta(microseconds=row.every_us),
+        reason=row.reason,
+    )

@@ -1,0 +1,63 @@
+"""All ports on one SQL database."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from mimawari.errors import StoreDown
+from mimawari.kernel.job import Job
+from mimawari.kernel.ports import Clock
+from mimawari.store.sql.breaker import SqlBreaker
+from mimawari.store.sql.cache import SqlCache
+from mimawari.store.sql.commit import SqlCommit, SqlTx
+from mimawari.store.sql.cursor import SqlCursor
+from mimawari.store.sql.engine import Database
+from mimawari.store.sql.limiter import SqlLimiter
+from mimawari.store.sql.outbox import SqlOutbox
+from mimawari.store.sql.queue import SqlQueue
+from mimawari.store.sql.schedule import SqlSchedule
+from mimawari.store.sql.tables import meta
+
+PING_SECONDS = 3.0
+
+
+class SqlStore:
+    """The kernel's ports on SQLite, PostgreSQL or MariaDB."""
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        self.database = Database(url, clock)
+        self.queue = SqlQueue(self.database)
+        self.schedule = SqlSchedule(self.database, self.queue)
+        self.limiter = SqlLimiter(self.database)
+        self.breaker = SqlBreaker(self.database)
+        self.cursor = SqlCursor(self.database)
+        self.outbox = SqlOutbox(self.database)
+        self.cache = SqlCache(self.database)
+        self.signal = self.database.signal
+        self._commit = SqlCommit(self.database, self.queue, self.schedule, self.cursor, self.outbox)
+
+    def commit(self, job: Job) -> AbstractAsyncContextManager[SqlTx]:
+        """Open the transaction that ends a job; refuses with LeaseLost before any effect."""
+        return self._commit.open(job)
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """Look at what is committed."""
+        async with self.database.read() as connection:
+            yield connection
+
+    async def ping(self) -> None:
+        """Raise StoreDown unless the database answers soon."""
+        try:
+            async with asyncio.timeout(PING_SECONDS), self.database.read() as connection:
+                await connection.execute(select(meta.c.name).limit(1))
+        except TimeoutError as error:
+            message = f"the database did not answer within {PING_SECONDS:g} s"
+            raise StoreDown(message) from error
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self.database.close()
