@@ -34,7 +34,7 @@ class LogDestination:
 
     async def deliver(self, event: Event) -> None:
         """Write one line."""
-        log.info("event", what=event.kind, id=event.id, key=event.key, body=dict(event.body))
+        log.info("event", what=event.kind, id=event.id, lane=event.key, body=dict(event.body))
 
 
 class Deliverer:

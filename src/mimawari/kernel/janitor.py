@@ -11,6 +11,7 @@ from mimawari.kernel.job import State, Want
 from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.rescue import rescue
 from mimawari.kernel.watch import Watches
+from mimawari.text import format_duration
 
 BATCH = 500
 
@@ -85,7 +86,8 @@ class Janitor:
             forgotten_events=await self._store.outbox.purge(now - keep.events),
             forgotten_values=await self._store.cache.purge(now),
         )
-        log.info("janitor made its round", result="done", next=str(self._every), **asdict(report))
+        every = format_duration(self._every)
+        log.info("janitor made its round", result="done", next=every, **asdict(report))
         return report
 
     async def _bury_unknown(self) -> int:

@@ -99,7 +99,7 @@ class Schedule(Protocol):
 class Queue(Protocol):
     """Jobs that are claimed under a lease and end once."""
 
-    async def put(self, jobs: Sequence[NewJob]) -> list[str]:
+    async def put(self, new: Sequence[NewJob]) -> list[str]:
         """Accept jobs for good and return the new ones' ids; a key that lives is left out."""
         ...
 
@@ -380,6 +380,10 @@ class Tx(Protocol):
         """Move a cursor."""
         ...
 
+    def place(self, *entries: Entry) -> None:
+        """Set targets on the schedule."""
+        ...
+
     def next_run(self, at: datetime, reason: str | None = None) -> None:
         """Set when the job's target runs next."""
         ...
@@ -420,17 +424,52 @@ class Signal(Protocol):
 class Store(Protocol):
     """All ports on one backend."""
 
-    schedule: Schedule
-    queue: Queue
-    limiter: Limiter
-    breaker: Breaker
-    cursor: Cursor
-    outbox: Outbox
-    cache: Cache
-    signal: Signal
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule."""
+        ...
+
+    @property
+    def queue(self) -> Queue:
+        """The queue."""
+        ...
+
+    @property
+    def limiter(self) -> Limiter:
+        """The limiter."""
+        ...
+
+    @property
+    def breaker(self) -> Breaker:
+        """The breaker."""
+        ...
+
+    @property
+    def cursor(self) -> Cursor:
+        """The cursor."""
+        ...
+
+    @property
+    def outbox(self) -> Outbox:
+        """The outbox."""
+        ...
+
+    @property
+    def cache(self) -> Cache:
+        """The cache."""
+        ...
+
+    @property
+    def signal(self) -> Signal:
+        """The signal."""
+        ...
 
     def commit(self, job: Job) -> AbstractAsyncContextManager[Tx]:
         """Open the transaction that ends a job; refuses with LeaseLost before any effect."""
+        ...
+
+    def edit(self) -> AbstractAsyncContextManager[Tx]:
+        """Open a transaction for a person's change, which no job owns."""
         ...
 
     def read(self) -> AbstractAsyncContextManager[Reader]:

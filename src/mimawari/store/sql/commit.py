@@ -10,7 +10,7 @@ from sqlalchemy import CursorResult, Executable, select
 from mimawari.errors import LeaseLost, StoreDown
 from mimawari.ids import new_id
 from mimawari.kernel.job import End, Job, NewJob, State
-from mimawari.kernel.ports import NewEvent
+from mimawari.kernel.ports import Entry, NewEvent
 from mimawari.store.sql.cursor import SqlCursor
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.outbox import SqlOutbox
@@ -25,12 +25,13 @@ LOOK_AGAIN = timedelta(milliseconds=500)
 class SqlTx:
     """What a task says to its commit."""
 
-    def __init__(self, session: Session, job: Job) -> None:
+    def __init__(self, session: Session, job: Job | None) -> None:
         self._session = session
         self._job = job
         self.jobs: list[NewJob] = []
         self.events: list[NewEvent] = []
         self.cursors: dict[str, str] = {}
+        self.entries: list[Entry] = []
         self.next: tuple[datetime, str | None] | None = None
 
     async def execute(self, statement: Executable, values: Any = None) -> CursorResult[Any]:
@@ -50,10 +51,14 @@ class SqlTx:
         """Move a cursor."""
         self.cursors[cursor] = value
 
+    def place(self, *entries: Entry) -> None:
+        """Set targets on the schedule."""
+        self.entries.extend(entries)
+
     def next_run(self, at: datetime, reason: str | None = None) -> None:
         """Set when the job's target runs next."""
-        if self._job.target is None:
-            raise ValueError(f"job {self._job.kind} has no target to run again")
+        if self._job is None or self._job.target is None:
+            raise ValueError("there is no target to run again")
         self.next = (at, reason)
 
 
@@ -94,13 +99,23 @@ class SqlCommit:
             if not (sealed and await self._is_in(job)):
                 raise
 
-    async def _seal(self, session: Session, job: Job, tx: SqlTx) -> None:
+    @asynccontextmanager
+    async def edit(self) -> AsyncIterator[SqlTx]:
+        """Open a transaction for a person's change, which no job owns."""
+        async with self._database.write() as session:
+            tx = SqlTx(session, None)
+            yield tx
+            await self._seal(session, None, tx)
+
+    async def _seal(self, session: Session, job: Job | None, tx: SqlTx) -> None:
         # One order for all transactions, so that no two wait for each other.
         if tx.jobs:
             await self._queue.put_in(session, sorted(tx.jobs, key=lambda new: new.id))
         for name in sorted(tx.cursors):
             await self._cursor.move_in(session, name, tx.cursors[name])
-        if tx.next is not None and job.target is not None:
+        if tx.entries:
+            await self._schedule.put_in(session, tx.entries)
+        if tx.next is not None and job is not None and job.target is not None:
             await self._schedule.next_run_in(session, job.target, *tx.next)
         if tx.events:
             await self._outbox.put_in(session, tx.events)

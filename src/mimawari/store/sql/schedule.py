@@ -23,15 +23,15 @@ class SqlSchedule:
 
     async def put(self, entries: Sequence[Entry]) -> None:
         """Set each member's entry; a waiting scheduler hears of it, also in another process."""
+        await self._database.run(lambda session: self.put_in(session, entries))
 
-        async def work(session: Session) -> None:
-            for entry in sorted(entries, key=lambda entry: entry.member):
-                values = _values(entry)
-                change = {name: value for name, value in values.items() if name != "member"}
-                await session.execute(self._database.dialect.upsert(schedule, values, change))
-            session.tell(SCHEDULE)
-
-        await self._database.run(work)
+    async def put_in(self, session: Session, entries: Sequence[Entry]) -> None:
+        """Set entries as part of a transaction."""
+        for entry in sorted(entries, key=lambda entry: entry.member):
+            values = _values(entry)
+            change = {name: value for name, value in values.items() if name != "member"}
+            await session.execute(self._database.dialect.upsert(schedule, values, change))
+        session.tell(SCHEDULE)
 
     async def add(self, entries: Sequence[Entry]) -> int:
         """Set the entries of members that are not there yet; say how many."""

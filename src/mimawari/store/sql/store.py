@@ -43,6 +43,10 @@ class SqlStore:
         """Open the transaction that ends a job; refuses with LeaseLost before any effect."""
         return self._commit.open(job)
 
+    def edit(self) -> AbstractAsyncContextManager[SqlTx]:
+        """Open a transaction for a person's change, which no job owns."""
+        return self._commit.edit()
+
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """Look at what is committed."""

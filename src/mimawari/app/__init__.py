@@ -1,0 +1,1 @@
+"""The edges: API, command line and the one process that runs it all."""

@@ -1,0 +1,123 @@
+"""The command line."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+import typer
+
+from mimawari import __version__
+from mimawari.app import commands_db, commands_jobs, doctor, show
+from mimawari.app.demo import run_demo
+from mimawari.app.keys import key_file
+from mimawari.app.ops import System
+from mimawari.app.run import Json, fail, run, settings, system
+from mimawari.app.serve import Role, serve
+from mimawari.errors import MimawariError, NotFound
+from mimawari.kernel.why import why
+from mimawari.watches import INSTALLED
+
+app = typer.Typer(
+    name="mimawari",
+    help="Mimawari 見回り makes the rounds of public web sources and tells what changed.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.add_typer(commands_db.app, name="db")
+app.add_typer(commands_jobs.app, name="jobs")
+
+Roles = Annotated[
+    list[Role] | None,
+    typer.Option("--role", help="Play only this part; give it again for more. Default: all."),
+]
+
+
+@app.command(name="serve")
+def serve_command(role: Roles = None) -> None:
+    """Run the API, scheduler, workers, janitor and deliverer until stopped."""
+    found = settings()
+
+    @asynccontextmanager
+    async def greeted(opened: System, address: str | None) -> AsyncIterator[None]:
+        show.facts(
+            {
+                "mimawari": __version__,
+                "API": address or "not in this process",
+                "key file": str(key_file(found)) if not found.api_keys else "from the environment",
+                "database": opened.store.database.url.render_as_string(hide_password=True),
+                "stop": "Ctrl-C",
+            }
+        )
+        yield
+
+    roles = frozenset(role) if role else frozenset(Role)
+    run(serve(found, INSTALLED, roles=roles, around=greeted))
+
+
+@app.command()
+def demo(
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop by itself after so many seconds.")
+    ] = None,
+) -> None:
+    """Show the system at work on a simulated site; needs no network and keeps nothing."""
+    try:
+        asyncio.run(run_demo(seconds))
+    except MimawariError as error:
+        fail(error)
+
+
+@app.command(name="doctor")
+def doctor_command(json: Json = False) -> None:
+    """Check that everything this system needs is there, and say what to do where not."""
+    found = settings()
+    checks = run(doctor.examine(found))
+    if json:
+        show.console.print_json(show.as_json(checks))
+    else:
+        doctor.show_checks(checks)
+    if not all(check.ok for check in checks):
+        raise typer.Exit(1)
+
+
+@app.command(name="why")
+def why_command(name: str, json: Json = False) -> None:
+    """Say why a target or a job waits: for what, until when, blocked by what."""
+
+    async def work() -> None:
+        async with system() as opened:
+            answer = await why(opened.store, opened.clock, opened.watches, name)
+            if answer is None:
+                raise NotFound(
+                    f"neither a target nor a job goes by the name {name!r};"
+                    " `mimawari jobs ls` lists jobs"
+                )
+            if json:
+                show.console.print_json(show.as_json(answer))
+                return
+            show.facts(
+                {
+                    "what": show.cell(answer.subject, most=200),
+                    "kind": answer.kind,
+                    "state": show.state(answer.state),
+                    "next": show.when(answer.next_at, opened.clock.now()),
+                    "reason": show.cell(answer.reason, most=500),
+                    "blocked by": show.cell(answer.blocked_by),
+                    "job": answer.job_id or "–",
+                }
+            )
+
+    run(work())
+
+
+@app.command()
+def version() -> None:
+    """Say which version this is."""
+    show.console.print(__version__)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,174 @@
+"""The edge: what every request passes before any code of ours looks at it."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from mimawari.app import keys
+from mimawari.app.envelope import envelope_bytes
+from mimawari.app.strict import check_json
+from mimawari.errors import BadInput, StoreDown
+from mimawari.kernel.ports import Clock
+from mimawari.store.sql.rates import SqlRates
+
+MOST_BYTES = 1024 * 1024
+OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
+PER = timedelta(minutes=1)
+CHUNK = 10
+"""So many requests are taken from the shared allowance at once, and then counted here."""
+
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+]
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+log = structlog.get_logger(component="api")
+
+
+class Refusal(Exception):
+    """A request that ends at the edge."""
+
+    def __init__(
+        self, status: int, code: str, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = headers
+
+
+class Allowance:
+    """Each client's requests a minute, over all API processes."""
+
+    def __init__(self, rates: SqlRates, clock: Clock, per_minute: int) -> None:
+        self._rates = rates
+        self._clock = clock
+        self._cost = PER / per_minute
+        self._chunk = max(1, min(CHUNK, per_minute // CHUNK))
+        self._left: dict[str, tuple[int, datetime]] = {}
+
+    def now(self) -> datetime:
+        """Tell the time that `use` speaks of."""
+        return self._clock.now()
+
+    async def use(self, client: str) -> datetime | None:
+        """Count one request; None if it may pass, else when the next one may."""
+        now = self._clock.now()
+        left, good_until = self._left.get(client, (0, now))
+        if left > 0 and now < good_until:
+            self._left[client] = (left - 1, good_until)
+            return None
+        if len(self._left) > 10_000:  # noqa: PLR2004 - bounds memory, the number is arbitrary
+            self._left.clear()
+        wait = await self._rates.take(client, self._cost * self._chunk, PER)
+        if wait is None:
+            self._left[client] = (self._chunk - 1, now + PER)
+        return wait
+
+
+class Edge:
+    """ASGI middleware: headers, key, allowance, size and strict JSON, in this order."""
+
+    def __init__(self, app: App, api_keys: tuple[bytes, ...], allowance: Allowance) -> None:
+        self._app = app
+        self._keys = api_keys
+        self._allowance = allowance
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Let a request through, or end it here."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+            await send(message)
+
+        try:
+            await self._admit(scope)
+            body = await _read(scope, receive)
+        except Refusal as refusal:
+            await _refuse(send_guarded, refusal)
+            return
+        await self._app(scope, _replay(body, receive), send_guarded)
+
+    async def _admit(self, scope: Message) -> None:
+        if scope["path"] in OPEN:
+            return
+        given = dict(scope["headers"]).get(b"x-api-key", b"")
+        which = keys.matches(given, self._keys)
+        address = (scope.get("client") or ("unknown", 0))[0]
+        if which is None:
+            await self._count(f"address {address}")
+            message = "give a valid key in the header X-API-Key; `mimawari doctor` says where it is"
+            raise Refusal(401, "unauthorized", message, ((b"www-authenticate", b"ApiKey"),))
+        # The key itself is never written anywhere.
+        await self._count(f"key {hashlib.sha256(self._keys[which]).hexdigest()[:16]}")
+
+    async def _count(self, client: str) -> None:
+        try:
+            until = await self._allowance.use(client)
+        except StoreDown:
+            # The request itself will say that the store is down.
+            return
+        if until is not None:
+            seconds = max(1, round((until - self._allowance.now()).total_seconds()))
+            retry = ((b"retry-after", str(seconds).encode()),)
+            raise Refusal(429, "rate_limited", f"too many requests; again in {seconds} s", retry)
+
+
+async def _read(scope: Message, receive: Receive) -> bytes:
+    """Read a body within bounds, and refuse JSON that is not strictly so."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refusal(400, "disconnected", "the client went away")
+        body += message.get("body", b"")
+        if len(body) > MOST_BYTES:
+            raise Refusal(413, "too_large", f"a body may have {MOST_BYTES} bytes at the most")
+        if not message.get("more_body"):
+            break
+    kind = dict(scope["headers"]).get(b"content-type", b"").split(b";")[0].strip().lower()
+    if body and (kind.endswith(b"json") or not kind):
+        try:
+            check_json(bytes(body))
+        except BadInput as error:
+            raise Refusal(400, error.code, str(error)) from error
+    return bytes(body)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    content = envelope_bytes(refusal.code, str(refusal))
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(content)).encode()),
+        *refusal.headers,
+    ]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})

@@ -1,0 +1,86 @@
+"""The one form in which every error reaches a client."""
+
+import json
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from mimawari.errors import BadInput, NotFound, StoreDown
+from mimawari.text import one_line
+
+
+class Problem(BaseModel):
+    """What went wrong, as a word for programs and a sentence for people."""
+
+    code: str = Field(examples=["not_found"])
+    message: str = Field(examples=["no job goes by that id"])
+
+
+class Envelope(BaseModel):
+    """Every error."""
+
+    error: Problem
+
+
+_SENTENCES = {
+    400: "the request cannot be read",
+    401: "the key in X-API-Key is missing or wrong",
+    404: "nothing goes by that name",
+    405: "that method is not allowed here",
+    409: "it cannot be done in the state it is in",
+    413: "the body is too large",
+    422: "a value is not allowed",
+    429: "too many requests; Retry-After says when to come again",
+    503: "the store does not answer; nothing was lost",
+}
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Document the errors of a route, with those that the edge adds to every route."""
+    all_of_them = {400, 401, 413, 422, 429, 503, *statuses}
+    return {
+        status: {"model": Envelope, "description": _SENTENCES[status]}
+        for status in sorted(all_of_them)
+    }
+
+
+def envelope(code: str, message: str) -> dict[str, Any]:
+    """Put an error into its envelope."""
+    return {"error": {"code": code, "message": one_line(message)}}
+
+
+def envelope_bytes(code: str, message: str) -> bytes:
+    """Put an error into its envelope, as it is sent."""
+    return json.dumps(envelope(code, message)).encode()
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of ours, and of the framework's, in the envelope."""
+
+    @app.exception_handler(StoreDown)
+    async def store_down(_: Request, error: StoreDown) -> JSONResponse:
+        return JSONResponse(envelope("store_down", str(error)), 503, {"Retry-After": "5"})
+
+    @app.exception_handler(BadInput)
+    async def bad_input(_: Request, error: BadInput) -> JSONResponse:
+        status = 404 if isinstance(error, NotFound) else 422
+        return JSONResponse(envelope(error.code, str(error)), status)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        problems = [
+            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+            for problem in error.errors()
+        ]
+        return JSONResponse(envelope("bad_input", "; ".join(problems)), 422)
+
+    @app.exception_handler(HTTPException)
+    async def http(_: Request, error: HTTPException) -> JSONResponse:
+        codes = {404: "not_found", 405: "method_not_allowed", 409: "conflict"}
+        code = codes.get(error.status_code, "bad_request")
+        headers = dict(error.headers or {})
+        return JSONResponse(envelope(code, str(error.detail)), error.status_code, headers)

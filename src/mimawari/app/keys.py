@@ -1,0 +1,52 @@
+"""API keys: from the environment or a file that the first start makes."""
+
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+from mimawari.errors import BadInput
+from mimawari.settings import Settings
+
+FILE = "api-keys"
+
+
+def key_file(settings: Settings) -> Path:
+    """Tell where the key file is."""
+    return settings.data / FILE
+
+
+def load_keys(settings: Settings) -> tuple[bytes, ...]:
+    """Read the keys; the first start without any makes one. Refuses an empty key."""
+    if settings.api_keys:
+        keys = settings.api_keys
+    else:
+        path = key_file(settings)
+        if not path.exists():
+            _make(path)
+        lines = path.read_text(encoding="utf-8").splitlines()
+        keys = tuple(line.strip() for line in lines if not line.startswith("#"))
+        if not keys or not all(keys):
+            raise BadInput(
+                f"{path} holds an empty key; write one key a line, or delete the file"
+                " and start again to have one made",
+                code="empty_api_key",
+            )
+    return tuple(key.encode() for key in keys)
+
+
+def _make(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Readable by its owner alone from its first moment on; another process may be faster.
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    with os.fdopen(file, "w", encoding="utf-8") as stream:
+        stream.write(f"{secrets.token_urlsafe(32)}\n")
+
+
+def matches(given: bytes, keys: tuple[bytes, ...]) -> int | None:
+    """Tell which key was given, taking the same time whichever it is."""
+    found = [hmac.compare_digest(given, key) for key in keys]
+    return found.index(True) if any(found) else None

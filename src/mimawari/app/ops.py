@@ -1,0 +1,126 @@
+"""What operators do: open the system, look at it, bring it up to date, copy it away."""
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import httpx2
+from sqlalchemy import select
+
+from mimawari.errors import BadInput
+from mimawari.kernel.clock import RealClock, ScaledClock
+from mimawari.kernel.ports import Clock
+from mimawari.kernel.watch import Watch, Watches
+from mimawari.settings import Settings
+from mimawari.store.sql import SqlStore
+from mimawari.store.sql.engine import Session
+from mimawari.store.sql.migrate import find_version, upgrade
+from mimawari.store.sql.tables import meta
+
+USER_AGENT = "mimawari (+https://github.com/mimawari)"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Everything a process needs, opened."""
+
+    settings: Settings
+    clock: Clock
+    store: SqlStore
+    watches: Watches
+
+
+def open_store(settings: Settings, clock: Clock | None = None) -> SqlStore:
+    """Reach for the database; nothing is read yet."""
+    if not settings.database_url:
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return SqlStore(settings.database, clock or RealClock())
+
+
+@asynccontextmanager
+async def opened(settings: Settings, watches: Iterable[Watch]) -> AsyncIterator[System]:
+    """Open the system with its tables up to date, and close it at the end."""
+    store = open_store(settings)
+    try:
+        await upgrade_tables(settings, store)
+        clock = await _clock(settings, store)
+        store.database.clock = clock
+        system = System(settings, clock, store, Watches(watches))
+        await _make_tables(system)
+        yield system
+    finally:
+        await store.close()
+
+
+async def _clock(settings: Settings, store: SqlStore) -> Clock:
+    """Return the clock; all processes of a scaled store count from one anchor, kept in it."""
+    if settings.time_scale == 1.0:
+        return RealClock()
+    name = f"clock x{settings.time_scale:g}"
+    now = RealClock().now()
+
+    async def work(session: Session) -> str:
+        new = {"name": name, "value": now.isoformat()}
+        await session.execute(store.database.dialect.upsert(meta, new, {"name": name}))
+        query = select(meta.c.value).where(meta.c.name == name)
+        value: str = (await session.execute(query)).scalar_one()
+        return value
+
+    anchor = datetime.fromisoformat(await store.database.run(work))
+    return ScaledClock(settings.time_scale, anchor)
+
+
+async def _make_tables(system: System) -> None:
+    """Make the tables of watches that bring their own: those not in the migrations yet."""
+    for watch in system.watches.all:
+        if watch.tables is not None:
+            async with system.store.database.write() as session:
+                await session.connection.run_sync(watch.tables.create_all)
+
+
+async def upgrade_tables(settings: Settings, store: SqlStore) -> Path | None:
+    """Bring the tables up to date, with a copy of a SQLite file before; return the copy."""
+    version = await find_version(store.database)
+    copy = None
+    if not version.is_current and version.current is not None and not settings.database_url:
+        copy = await backup(settings, store, f"before-{version.needed}")
+    await upgrade(store.database)
+    return copy
+
+
+async def backup(settings: Settings, store: SqlStore, name: str) -> Path:
+    """Copy a SQLite database to a file of its own while it is in use."""
+    source = store.database.url.database
+    if store.database.dialect.driver.split("+")[0] != "sqlite" or source is None:
+        raise BadInput(
+            "only SQLite is copied by mimawari; use pg_dump or mariadb-dump for this database",
+            code="not_sqlite",
+        )
+    target = settings.data / "backups" / f"mimawari-{name}.db"
+    await asyncio.to_thread(_copy, Path(source), target)
+    return target
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    free = shutil.disk_usage(target.parent).free
+    if free < source.stat().st_size * 1.1:
+        raise BadInput(
+            f"{target.parent} has {free} bytes free, too few for a copy", code="disk_full"
+        )
+    unfinished = target.with_suffix(".unfinished")
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(unfinished)) as new:
+        old.backup(new)
+    unfinished.replace(target)
+
+
+def open_http() -> httpx2.AsyncClient:
+    """Return the client that tasks ask sites with."""
+    return httpx2.AsyncClient(
+        headers={"User-Agent": USER_AGENT, "Accept-Encoding": "gzip"}, follow_redirects=False
+    )

@@ -1,0 +1,52 @@
+"""How a command runs: its settings, its store, and its errors as sentences."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import typer
+
+from mimawari import log
+from mimawari.app import ops, show
+from mimawari.errors import BadInput, MimawariError
+from mimawari.settings import Settings, load_settings
+from mimawari.watches import INSTALLED
+
+T = TypeVar("T")
+
+Json = Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")]
+BAD_INPUT, FAILED = 2, 1
+
+
+def settings() -> Settings:
+    """Read the settings, or end with what is wrong with them."""
+    try:
+        found = load_settings()
+    except BadInput as error:
+        fail(error)
+    log.configure(found.log_level)
+    return found
+
+
+def fail(error: MimawariError) -> NoReturn:
+    """End with a sentence and no trace."""
+    show.complaints.print(f"[red]mimawari:[/] {show.cell(str(error), most=2000)}")
+    raise typer.Exit(BAD_INPUT if isinstance(error, BadInput) else FAILED)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's work to its end."""
+    try:
+        return asyncio.run(work)
+    except MimawariError as error:
+        fail(error)
+
+
+@asynccontextmanager
+async def system() -> AsyncIterator[ops.System]:
+    """Open the system as a command sees it, quietly."""
+    found = settings()
+    log.configure("error")
+    async with ops.opened(found, INSTALLED) as opened:
+        yield opened

@@ -1,0 +1,87 @@
+"""How the command line shows things: tables for people, JSON for programs."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mimawari.text import format_duration, one_line
+
+console = Console()
+complaints = Console(stderr=True)
+
+STYLES = {
+    "done": "green",
+    "failed": "red",
+    "permanent_fail": "red",
+    "processing": "cyan",
+    "pending": "yellow",
+}
+
+
+def as_json(value: Any) -> str:
+    """Write a value for programs."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return str(value)
+
+
+def when(at: datetime | None, now: datetime) -> str:
+    """Say a time the way people do, in their own zone."""
+    if at is None:
+        return "–"
+    span = at - now
+    local = at.astimezone().strftime("%m-%d %H:%M:%S")
+    if span >= timedelta(0):
+        return f"{local} (in {format_duration(span)})"
+    return f"{local} ({format_duration(-span)} ago)"
+
+
+Cell = Callable[[Any], str]
+
+
+def table(rows: Sequence[Any], columns: Mapping[str, Cell], *, empty: str) -> None:
+    """Show rows, or a sentence that says what to do when there are none."""
+    if not rows:
+        console.print(empty)
+        return
+    shown = Table(box=None, header_style="bold", pad_edge=False)
+    for name in columns:
+        shown.add_column(name, overflow="fold")
+    for row in rows:
+        shown.add_row(*(cell(row) for cell in columns.values()))
+    console.print(shown)
+
+
+def facts(pairs: Mapping[str, str]) -> None:
+    """Show one thing, a fact a line."""
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    shown.add_column(style="bold")
+    shown.add_column(overflow="fold")
+    for name, value in pairs.items():
+        shown.add_row(name, value)
+    console.print(shown)
+
+
+def state(name: str) -> str:
+    """Colour a state."""
+    style = STYLES.get(name)
+    return f"[{style}]{name}[/]" if style else name
+
+
+def cell(text: str | None, *, most: int = 60) -> str:
+    """Fit a text into a table's cell, whatever it holds."""
+    return escape(one_line(text, most=most)) if text else "–"

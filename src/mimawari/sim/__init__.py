@@ -1,0 +1,1 @@
+"""The simulated world, reached over real sockets."""

@@ -1,0 +1,1 @@
+"""Sites: fetch and parse, no database."""

@@ -1,0 +1,9 @@
+"""Watches: what we keep of the sites, and what we decide."""
+
+from mimawari.kernel.watch import Watch
+from mimawari.watches._template import watch as example
+
+INSTALLED: tuple[Watch, ...] = ()
+"""The watches; a new one is one line here."""
+
+__all__ = ["INSTALLED", "example"]

@@ -1,0 +1,94 @@
+"""Routes of the example watch."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import select
+
+from mimawari.errors import BadInput
+from mimawari.kernel.ports import Entry, Store
+from mimawari.watches._template import sync
+from mimawari.watches._template.tables import pages
+
+router = APIRouter(prefix="/api/example")
+
+
+class PageIn(BaseModel):
+    """A page to go round to."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str = Field(min_length=1, max_length=150, pattern="^[a-z0-9-]+$")
+    url: str = Field(max_length=500, pattern=r"^https?://[!-~]+$")
+    every_seconds: int = Field(default=60, ge=10, le=7 * 86400)
+
+
+class PageOut(BaseModel):
+    """A page and what was read from it last."""
+
+    name: str
+    url: str
+    every_seconds: int
+    number: int | None
+    readings: int
+    read_at: datetime | None
+
+
+class PagesOut(BaseModel):
+    """All pages."""
+
+    pages: list[PageOut]
+
+
+@router.get("/pages")
+async def list_pages(
+    request: Request, limit: Annotated[int, Query(ge=1, le=500)] = 100
+) -> PagesOut:
+    """List the pages."""
+    store: Store = request.app.state.store
+    async with store.read() as reader:
+        rows = await reader.execute(select(pages).order_by(pages.c.name).limit(limit))
+        shown = [
+            PageOut(
+                name=row.name,
+                url=row.url,
+                every_seconds=row.every_s,
+                number=row.number,
+                readings=row.readings,
+                read_at=row.read_at and datetime.fromtimestamp(row.read_at, UTC),
+            )
+            for row in rows
+        ]
+    return PagesOut(pages=shown)
+
+
+@router.post("/pages", status_code=201)
+async def add_page(request: Request, page: PageIn) -> PageOut:
+    """Go round to one more page, from now on."""
+    store: Store = request.app.state.store
+    every = timedelta(seconds=page.every_seconds)
+    async with store.edit() as tx:
+        query = select(pages.c.name).where(pages.c.name == page.name)
+        if (await tx.execute(query)).first() is not None:
+            raise BadInput(f"there is a page {page.name!r} already; choose another name")
+        await sync.save_page(tx, page.name, page.url, every)
+        tx.place(
+            Entry(
+                member=sync.member_of(page.name),
+                kind="example.read",
+                args={"page": page.name, "url": page.url, "every_s": page.every_seconds},
+                next_at=request.app.state.clock.now(),
+                every=every,
+                reason="first run",
+            )
+        )
+    return PageOut(
+        name=page.name,
+        url=page.url,
+        every_seconds=page.every_seconds,
+        number=None,
+        readings=0,
+        read_at=None,
+    )
