@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import re
 import sys
 from collections.abc import MutableMapping
@@ -11,8 +12,16 @@ import structlog
 
 from mimawari.text import clean
 
-_SECRET_NAME = re.compile(r"(?i)(key|token|secret|passw|authorization|cookie|signature|dsn)$")
-_SECRET_URL = re.compile(r"(?i)([a-z][a-z0-9+.-]*://[^/\s:@]*):[^/\s@]+@")
+_WORDS = "keys?|tokens?|secrets?|passw(?:or)?d|passwords|authorization|cookies?|signature|dsn"
+_SECRET_NAME = re.compile(rf"(?i)({_WORDS})$")
+_SECRET_URL = re.compile(r"(?i)([a-z][a-z0-9+.-]*://[^/\s:@]*):\S*@")
+# In running text a bare `key` is an ordinary word, unless it is one of a URL's parameters.
+_SECRET_TEXT = re.compile(
+    r"(?i)((?<![\w-])(?:[\w-]*[\w-]key|[\w-]*(?:token|secret|passw(?:or)?d|authorization|cookie"
+    r"|signature|dsn))|[?&]key)"
+    r"(['\"]?\s?[:=]\s?(?:(?:bearer|basic|digest|token|apikey)\s+)?)"
+    r"('[^']*'|\"[^\"]*\"|[^\s'\"&,;]+)"
+)
 STRUCK = "***"
 _TOP = ("timestamp", "level", "component", "event")
 _NOT_SECRET = frozenset({"dedupe_key"})
@@ -23,14 +32,22 @@ Line = MutableMapping[str, Any]
 def strike(value: Any, name: str = "") -> Any:
     """Return a value with everything that looks like a secret struck out."""
     if isinstance(value, dict):
-        return {str(key): strike(inner, str(key)) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
+        return {clean(str(key)): strike(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
         return [strike(inner, name) for inner in value]
-    if isinstance(value, str):
-        if _SECRET_NAME.search(name) and name not in _NOT_SECRET:
-            return STRUCK
-        return _SECRET_URL.sub(rf"\1:{STRUCK}@", clean(value))
-    return value
+    if (
+        value is None
+        or isinstance(value, int)
+        or (isinstance(value, float) and math.isfinite(value))
+    ):
+        return value
+    if _SECRET_NAME.search(name) and name not in _NOT_SECRET:
+        return STRUCK
+    return _SECRET_TEXT.sub(_struck, _SECRET_URL.sub(rf"\1:{STRUCK}@", clean(str(value))))
+
+
+def _struck(found: re.Match[str]) -> str:
+    return found[0] if found[1] in _NOT_SECRET else f"{found[1]}{found[2]}{STRUCK}"
 
 
 def _shape(_logger: object, _method: str, line: Line) -> str:
@@ -39,13 +56,15 @@ def _shape(_logger: object, _method: str, line: Line) -> str:
     shaped = {
         "timestamp": line.get("timestamp"),
         "level": line.get("level"),
-        "component": line.get("component", "mimawari"),
+        "component": strike(line.get("component", "mimawari")),
         "message": strike(str(line.get("event", ""))),
-        "data": {key: strike(value, key) for key, value in line.items() if key not in _TOP},
+        "data": strike({key: value for key, value in line.items() if key not in _TOP}),
     }
     if exception:
         shaped["trace"] = strike(exception)
-    return json.dumps(shaped, ensure_ascii=False, default=str)
+    text = json.dumps(shaped, ensure_ascii=False, default=str)
+    # Some readers take these two for the end of a line.
+    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 class _Bridge(logging.Handler):
@@ -54,7 +73,16 @@ class _Bridge(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record as one of our lines."""
         logger = structlog.get_logger(component=record.name.split(".")[0])
-        logger.log(record.levelno, record.getMessage(), exc_info=record.exc_info or None)
+        level = min(max(record.levelno // 10 * 10, logging.DEBUG), logging.CRITICAL)
+        logger.log(level, _message(record), exc_info=record.exc_info or None)
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        # A library's own mistake in its arguments is no reason to lose its line.
+        return str(record.msg)
 
 
 def configure(level: str, stream: TextIO | None = None) -> None:

@@ -1,5 +1,6 @@
 """Every setting, read from the environment once; the specs' own names work too."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,19 +10,23 @@ from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, fiel
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from mimawari.errors import BadInput
-from mimawari.text import parse_duration
+from mimawari.text import parse_duration, plain_digits
+
+LONGEST = timedelta(days=36500)
 
 
 def _duration(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return parse_duration(value)
+        # A bare number is one of seconds, as the specs write it.
+        return parse_duration(f"{value}s" if value.isascii() and value.isdecimal() else value)
     except BadInput as error:
         raise ValueError(str(error)) from error
 
 
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
+Whole = Annotated[int, BeforeValidator(plain_digits)]
 
 
 def _named(*names: str) -> AliasChoices:
@@ -31,7 +36,10 @@ def _named(*names: str) -> AliasChoices:
 class Settings(BaseSettings):
     """What an operator may set; docs/settings.md says the same in words."""
 
-    model_config = SettingsConfigDict(populate_by_name=True, extra="ignore", frozen=True)
+    # With the prefix a field's own name is its first alias: a variable PORT is none of ours.
+    model_config = SettingsConfigDict(
+        env_prefix="MIMAWARI_", populate_by_name=True, extra="ignore", frozen=True
+    )
 
     data: Path = Field(
         default_factory=lambda: user_data_path("mimawari", appauthor=False),
@@ -48,7 +56,7 @@ class Settings(BaseSettings):
         validation_alias=_named("MIMAWARI_HOST"),
         description="The address the API listens on.",
     )
-    port: int = Field(
+    port: Whole = Field(
         default=8084,
         ge=0,
         le=65535,
@@ -60,7 +68,7 @@ class Settings(BaseSettings):
         validation_alias=_named("MIMAWARI_API_KEYS", "API_KEY"),
         description="API keys, comma-separated; without any the key file in the data folder.",
     )
-    api_rate: int = Field(
+    api_rate: Whole = Field(
         default=600,
         ge=1,
         le=1_000_000,
@@ -69,7 +77,6 @@ class Settings(BaseSettings):
     )
     log_level: str = Field(
         default="info",
-        pattern="(?i)^(debug|info|warning|warn|error)$",
         validation_alias=_named("MIMAWARI_LOG_LEVEL", "LOG_LEVEL"),
         description="The least important log lines to write: debug, info, warning or error.",
     )
@@ -80,14 +87,14 @@ class Settings(BaseSettings):
         validation_alias=_named("MIMAWARI_TIME_SCALE"),
         description="How many seconds pass in one; for demonstrations and tests.",
     )
-    scheduler_batch: int = Field(
+    scheduler_batch: Whole = Field(
         default=50,
         ge=1,
         le=10_000,
         validation_alias=_named("MIMAWARI_SCHEDULER_BATCH", "SCHEDULER_BATCH_SIZE"),
         description="How many due targets are enqueued in one step.",
     )
-    scheduler_deepest: int = Field(
+    scheduler_deepest: Whole = Field(
         default=25,
         ge=0,
         le=1_000_000,
@@ -125,11 +132,25 @@ class Settings(BaseSettings):
             raise ValueError("an API key is empty; give at least one key or unset the variable")
         return keys
 
+    @field_validator("data", mode="before")
+    @classmethod
+    def _some_folder(cls, value: Any) -> Any:
+        if isinstance(value, str) and not value.strip():
+            raise ValueError("must name a folder; unset the variable for the usual one")
+        return value
+
+    @field_validator("log_level")
+    @classmethod
+    def _level(cls, value: str) -> str:
+        if value.lower() not in {"debug", "info", "warning", "warn", "error"}:
+            raise ValueError("must be debug, info, warning or error")
+        return value.lower()
+
     @field_validator("janitor_every", "keep_done", "keep_dead", "keep_events")
     @classmethod
     def _positive(cls, value: timedelta) -> timedelta:
-        if value <= timedelta(0):
-            raise ValueError("must be longer than nothing")
+        if not timedelta(0) < value <= LONGEST:
+            raise ValueError(f"must be longer than nothing and at most {LONGEST.days}d")
         return value
 
     @property
@@ -144,10 +165,17 @@ def load_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         lines = [
-            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+            f"{_given_name(str(problem['loc'][0]))}: {problem['msg'].removeprefix('Value error, ')}"
             for problem in error.errors()
         ]
         raise BadInput("; ".join(lines), code="bad_setting") from error
+
+
+def _given_name(first: str) -> str:
+    """Name the variable that was set, of those that set the same field."""
+    names = next((names for names in map(names_of, Settings.model_fields) if first in names), ())
+    given = {name.upper() for name in os.environ}
+    return next((name for name in names if name in given), first)
 
 
 def names_of(field: str) -> tuple[str, ...]:

@@ -2,12 +2,14 @@
 
 import re
 from datetime import timedelta
+from typing import Any
 
 from mimawari.errors import BadInput
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
-_REFUSED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_REFUSED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_DIGITS = re.compile("-?[0-9]{1,40}")
 
 
 def clean(text: str) -> str:
@@ -21,13 +23,23 @@ def one_line(text: str, *, most: int = 500) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
+def plain_digits(value: Any) -> Any:
+    """Refuse text that only some readers take for a whole number: 1_0, +5, 5.0 or wide digits."""
+    if isinstance(value, str) and not _DIGITS.fullmatch(value):
+        raise ValueError("must be a whole number in plain digits")
+    return value
+
+
 def parse_duration(text: str) -> timedelta:
     """Read '90s', '5m', '1h30m' or '2d'."""
     compact = text.strip()
     parts = _DURATION.findall(compact)
     if not parts or "".join(number + unit for number, unit in parts) != compact:
         raise BadInput(f"{text!r} is no duration; write it like 90s, 5m, 1h30m or 2d")
-    return timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in parts))
+    try:
+        return timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in parts))
+    except OverflowError as error:
+        raise BadInput(f"{one_line(text, most=40)!r} is too long a duration") from error
 
 
 def parse_durations(text: str) -> tuple[timedelta, ...]:

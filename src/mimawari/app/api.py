@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Annotated, Any
 
+from annotated_types import Ge, Le
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Security
 from fastapi.security import APIKeyHeader
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from starlette.exceptions import HTTPException
 
 from mimawari import __version__
@@ -16,11 +17,14 @@ from mimawari.errors import NotFound
 from mimawari.kernel.job import JobView, State
 from mimawari.kernel.why import Why, why
 from mimawari.store.sql.rates import SqlRates
+from mimawari.text import plain_digits
 
 _key = APIKeyHeader(name="X-API-Key", auto_error=False, description="One of the API keys.")
 JobId = Annotated[str, Path(pattern="^[0-9a-f-]{36}$", description="A job's id.")]
 Name = Annotated[str, Query(min_length=1, max_length=190, pattern=r"^[^\x00-\x1f]+$")]
-Most = Annotated[int, Query(ge=1, le=500, description="How many at the most.")]
+Most = Annotated[
+    int, Ge(1), Le(500), BeforeValidator(plain_digits), Query(description="How many at the most.")
+]
 
 
 class JobOut(BaseModel):
@@ -210,6 +214,7 @@ def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
         description="Watches public web sources and tells what changed.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
     )
     app.state.system = system
     app.state.store = system.store

@@ -11,11 +11,12 @@ from mimawari import __version__
 from mimawari.app import commands_db, commands_jobs, doctor, show
 from mimawari.app.demo import run_demo
 from mimawari.app.keys import key_file
-from mimawari.app.ops import System
+from mimawari.app.ops import System, place
 from mimawari.app.run import Json, fail, run, settings, system
 from mimawari.app.serve import Role, serve
 from mimawari.errors import MimawariError, NotFound
 from mimawari.kernel.why import why
+from mimawari.text import clean
 from mimawari.watches import INSTALLED
 
 app = typer.Typer(
@@ -41,15 +42,12 @@ def serve_command(role: Roles = None) -> None:
 
     @asynccontextmanager
     async def greeted(opened: System, address: str | None) -> AsyncIterator[None]:
-        show.facts(
-            {
-                "mimawari": __version__,
-                "API": address or "not in this process",
-                "key file": str(key_file(found)) if not found.api_keys else "from the environment",
-                "database": opened.store.database.url.render_as_string(hide_password=True),
-                "stop": "Ctrl-C",
-            }
-        )
+        facts = {"mimawari": __version__, "API": address or "not in this process"}
+        if address is not None:
+            keys = "from the environment" if found.api_keys else str(key_file(found))
+            facts["API keys"] = keys
+        facts |= {"database": place(opened.store), "stop": "Ctrl-C"}
+        show.facts({name: show.cell(value, most=2000) for name, value in facts.items()})
         yield
 
     roles = frozenset(role) if role else frozenset(Role)
@@ -88,7 +86,7 @@ def why_command(name: str, json: Json = False) -> None:
 
     async def work() -> None:
         async with system() as opened:
-            answer = await why(opened.store, opened.clock, opened.watches, name)
+            answer = await why(opened.store, opened.clock, opened.watches, clean(name))
             if answer is None:
                 raise NotFound(
                     f"neither a target nor a job goes by the name {name!r};"
@@ -115,7 +113,7 @@ def why_command(name: str, json: Json = False) -> None:
 @app.command()
 def version() -> None:
     """Say which version this is."""
-    show.console.print(__version__)
+    show.say(__version__)
 
 
 def main() -> None:

@@ -25,11 +25,11 @@ def upgrade() -> None:
         finally:
             await store.close()
         if before.is_current:
-            show.console.print(f"Up to date already, at version {before.needed}.")
+            show.say(f"Up to date already, at version {before.needed}.")
             return
-        show.console.print(f"From version {before.current or 'none'} to {before.needed}.")
+        show.say(f"From version {before.current or 'none'} to {before.needed}.")
         if copy is not None:
-            show.console.print(f"The copy made before is {copy}")
+            show.say(f"The copy made before is {copy}")
 
     run(work())
 
@@ -44,7 +44,7 @@ def info(json: Json = False) -> None:
         try:
             version = await find_version(store.database)
             facts: dict[str, str | int | None] = {
-                "database": store.database.url.render_as_string(hide_password=True),
+                "database": ops.place(store),
                 "version": version.current,
                 "needed": version.needed,
             }
@@ -58,9 +58,10 @@ def info(json: Json = False) -> None:
         if json:
             show.console.print_json(show.as_json(facts))
             return
-        show.facts({name: "none" if value is None else str(value) for name, value in facts.items()})
+        shown = {name: "none" if value is None else str(value) for name, value in facts.items()}
+        show.facts({name: show.cell(value, most=2000) for name, value in shown.items()})
         if not version.is_current:
-            show.console.print("Run `mimawari db upgrade`, or just `mimawari serve`.")
+            show.say("Run `mimawari db upgrade`, or just `mimawari serve`.")
 
     run(work())
 
@@ -78,6 +79,6 @@ def backup() -> None:
                 target = await ops.backup(found, store, name)
         finally:
             await store.close()
-        show.console.print(f"The copy is {target}")
+        show.say(f"The copy is {target}")
 
     run(work())

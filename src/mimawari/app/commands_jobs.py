@@ -9,6 +9,7 @@ from mimawari.app.ops import System
 from mimawari.app.run import Json, run, system
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.job import JobView, State
+from mimawari.text import clean
 
 app = typer.Typer(help="List, show and bring back jobs.", no_args_is_help=True)
 
@@ -46,7 +47,8 @@ def list_jobs(
     async def work() -> None:
         async with system() as opened:
             queue = opened.store.queue
-            views = await queue.list(limit, before=before, state=state, kind=kind)
+            below = before and clean(before)
+            views = await queue.list(limit, before=below, state=state, kind=kind and clean(kind))
             await _list(opened, views, json=json, empty="No such jobs.")
 
     run(work())
@@ -58,7 +60,8 @@ def dead(before: Before = None, limit: Most = 50, json: Json = False) -> None:
 
     async def work() -> None:
         async with system() as opened:
-            views = await opened.store.queue.list(limit, before=before, state=State.FAILED)
+            below = before and clean(before)
+            views = await opened.store.queue.list(limit, before=below, state=State.FAILED)
             await _list(opened, views, json=json, empty="No dead letters. All is well.")
 
     run(work())
@@ -70,7 +73,7 @@ def show_job(job_id: str, json: Json = False) -> None:
 
     async def work() -> None:
         async with system() as opened:
-            view = await _found(opened, job_id)
+            view = await _found(opened, clean(job_id))
             if json:
                 show.console.print_json(show.as_json(view))
                 return
@@ -102,10 +105,10 @@ def retry(job_id: str) -> None:
 
     async def work() -> None:
         async with system() as opened:
-            view = await _found(opened, job_id)
-            if not await opened.store.queue.requeue(job_id):
+            view = await _found(opened, clean(job_id))
+            if not await opened.store.queue.requeue(view.id):
                 raise BadInput(f"the job is {view.state}; only a failed one is brought back")
-            show.console.print(f"{job_id} waits again, with all its attempts.")
+            show.say(f"{view.id} waits again, with all its attempts.")
 
     run(work())
 

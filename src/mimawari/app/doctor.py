@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from mimawari.app import show
 from mimawari.app.keys import key_file
-from mimawari.app.ops import open_store
+from mimawari.app.ops import open_store, place
 from mimawari.errors import MimawariError
 from mimawari.settings import Settings
 from mimawari.store.sql.migrate import find_version
+from mimawari.text import one_line
 
 LEAST_FREE = 256 * 1024 * 1024
 
@@ -80,13 +81,10 @@ async def _database(settings: Settings) -> Check:
             version = await find_version(store.database)
         finally:
             await store.close()
-    except (MimawariError, ImportError) as error:
+    except MimawariError as error:
         advice = "check MIMAWARI_DATABASE_URL and that the server runs"
-        if isinstance(error, ImportError):
-            advice = "install the extra: pip install 'mimawari[postgres]' or 'mimawari[mariadb]'"
-        return Check("database", ok=False, found=show.cell(str(error), most=300), advice=advice)
-    where = store.database.url.render_as_string(hide_password=True)
-    found = f"{where}, version {version.current or 'none yet'}, needed {version.needed}"
+        return Check("database", ok=False, found=one_line(str(error), most=300), advice=advice)
+    found = f"{place(store)}, version {version.current or 'none yet'}, needed {version.needed}"
     return Check("database", ok=True, found=found)
 
 

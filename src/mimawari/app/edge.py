@@ -1,6 +1,8 @@
 """The edge: what every request passes before any code of ours looks at it."""
 
+import asyncio
 import hashlib
+import math
 from collections.abc import Awaitable, Callable, MutableMapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -57,6 +59,7 @@ class Allowance:
         self._cost = PER / per_minute
         self._chunk = max(1, min(CHUNK, per_minute // CHUNK))
         self._left: dict[str, tuple[int, datetime]] = {}
+        self._asking: dict[str, asyncio.Task[datetime | None]] = {}
 
     def now(self) -> datetime:
         """Tell the time that `use` speaks of."""
@@ -64,17 +67,30 @@ class Allowance:
 
     async def use(self, client: str) -> datetime | None:
         """Count one request; None if it may pass, else when the next one may."""
-        now = self._clock.now()
-        left, good_until = self._left.get(client, (0, now))
-        if left > 0 and now < good_until:
-            self._left[client] = (left - 1, good_until)
-            return None
-        if len(self._left) > 10_000:  # noqa: PLR2004 - bounds memory, the number is arbitrary
-            self._left.clear()
-        wait = await self._rates.take(client, self._cost * self._chunk, PER)
-        if wait is None:
-            self._left[client] = (self._chunk - 1, now + PER)
-        return wait
+        while True:
+            now = self._clock.now()
+            left, good_until = self._left.get(client, (0, now))
+            if left > 0 and now < good_until:
+                self._left[client] = (left - 1, good_until)
+                return None
+            # Requests that come at once share one chunk, instead of taking one each.
+            if client not in self._asking:
+                self._asking[client] = asyncio.create_task(self._take(client))
+            wait = await asyncio.shield(self._asking[client])
+            if wait is not None:
+                return wait
+
+    async def _take(self, client: str) -> datetime | None:
+        try:
+            now = self._clock.now()
+            wait = await self._rates.take(client, self._cost * self._chunk, PER)
+            if len(self._left) > 10_000:  # noqa: PLR2004 - bounds memory, the number is arbitrary
+                self._left.clear()
+            if wait is None:
+                self._left[client] = (self._chunk, now + PER)
+            return wait
+        finally:
+            del self._asking[client]
 
 
 class Edge:
@@ -91,18 +107,26 @@ class Edge:
             await self._app(scope, receive, send)
             return
 
+        started = False
+
         async def send_guarded(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 message["headers"] = [*message.get("headers", []), *HEADERS]
             await send(message)
 
         try:
             await self._admit(scope)
             body = await _read(scope, receive)
+            await self._app(scope, _replay(body, receive), send_guarded)
         except Refusal as refusal:
             await _refuse(send_guarded, refusal)
-            return
-        await self._app(scope, _replay(body, receive), send_guarded)
+        except Exception:
+            log.exception("a request failed", what=scope["path"], result="500")
+            if started:
+                raise
+            await _refuse(send_guarded, Refusal(500, "internal", "a bug of ours; the log has it"))
 
     async def _admit(self, scope: Message) -> None:
         if scope["path"] in OPEN:
@@ -124,7 +148,7 @@ class Edge:
             # The request itself will say that the store is down.
             return
         if until is not None:
-            seconds = max(1, round((until - self._allowance.now()).total_seconds()))
+            seconds = max(1, math.ceil((until - self._allowance.now()).total_seconds()))
             retry = ((b"retry-after", str(seconds).encode()),)
             raise Refusal(429, "rate_limited", f"too many requests; again in {seconds} s", retry)
 
@@ -141,8 +165,9 @@ async def _read(scope: Message, receive: Receive) -> bytes:
             raise Refusal(413, "too_large", f"a body may have {MOST_BYTES} bytes at the most")
         if not message.get("more_body"):
             break
-    kind = dict(scope["headers"]).get(b"content-type", b"").split(b";")[0].strip().lower()
-    if body and (kind.endswith(b"json") or not kind):
+    # Of two headers another reader may believe the other one.
+    types = [value for name, value in scope["headers"] if name == b"content-type"] or [b"json"]
+    if body and any(value.split(b";")[0].strip().lower().endswith(b"json") for value in types):
         try:
             check_json(bytes(body))
         except BadInput as error:

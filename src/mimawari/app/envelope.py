@@ -1,6 +1,7 @@
 """The one form in which every error reaches a client."""
 
 import json
+from http import HTTPMethod, HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -8,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match
 
 from mimawari.errors import BadInput, NotFound, StoreDown
 from mimawari.text import one_line
@@ -73,14 +75,29 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         problems = [
-            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].removeprefix('Value error, ')}"
             for problem in error.errors()
         ]
         return JSONResponse(envelope("bad_input", "; ".join(problems)), 422)
 
     @app.exception_handler(HTTPException)
-    async def http(_: Request, error: HTTPException) -> JSONResponse:
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
         codes = {404: "not_found", 405: "method_not_allowed", 409: "conflict"}
-        code = codes.get(error.status_code, "bad_request")
+        code, status = codes.get(error.status_code, "bad_request"), error.status_code
         headers = dict(error.headers or {})
-        return JSONResponse(envelope(code, str(error.detail)), error.status_code, headers)
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = ", ".join(_methods(request))
+        bare = error.detail == HTTPStatus(status).phrase
+        message = _SENTENCES.get(status, error.detail) if bare else str(error.detail)
+        return JSONResponse(envelope(code, message), status, headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """List the methods of all routes at a path; the framework names those of one."""
+    routes: list[BaseRoute] = request.app.routes
+
+    def is_here(method: str) -> bool:
+        scope = {**request.scope, "method": method}
+        return any(route.matches(scope)[0] == Match.FULL for route in routes)
+
+    return [method for method in HTTPMethod if is_here(method)]

@@ -3,6 +3,8 @@
 import hmac
 import os
 import secrets
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from mimawari.errors import BadInput
@@ -19,31 +21,33 @@ def key_file(settings: Settings) -> Path:
 def load_keys(settings: Settings) -> tuple[bytes, ...]:
     """Read the keys; the first start without any makes one. Refuses an empty key."""
     if settings.api_keys:
-        keys = settings.api_keys
-    else:
-        path = key_file(settings)
-        if not path.exists():
-            _make(path)
-        lines = path.read_text(encoding="utf-8").splitlines()
-        keys = tuple(line.strip() for line in lines if not line.startswith("#"))
-        if not keys or not all(keys):
-            raise BadInput(
-                f"{path} holds an empty key; write one key a line, or delete the file"
-                " and start again to have one made",
-                code="empty_api_key",
-            )
-    return tuple(key.encode() for key in keys)
+        return tuple(key.encode(errors="surrogateescape") for key in settings.api_keys)
+    path = key_file(settings)
+    if not path.exists():
+        _make(path)
+    lines = path.read_bytes().splitlines()
+    keys = tuple(line.strip() for line in lines if not line.startswith(b"#"))
+    if not keys or not all(keys):
+        raise BadInput(
+            f"{path} holds an empty key; write one key a line, or delete the file"
+            " and start again to have one made",
+            code="empty_api_key",
+        )
+    return keys
 
 
 def _make(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Readable by its owner alone from its first moment on; another process may be faster.
-    try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return
+    # Readable by its owner alone from its first moment on, and whole before it has its name;
+    # another process may be faster.
+    file, unfinished = tempfile.mkstemp(prefix=f"{FILE}-", dir=path.parent)
     with os.fdopen(file, "w", encoding="utf-8") as stream:
         stream.write(f"{secrets.token_urlsafe(32)}\n")
+    try:
+        with suppress(FileExistsError):
+            os.link(unfinished, path)
+    finally:
+        Path(unfinished).unlink()
 
 
 def matches(given: bytes, keys: tuple[bytes, ...]) -> int | None:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import httpx2
 from sqlalchemy import select
+from sqlalchemy.exc import ArgumentError
 
-from mimawari.errors import BadInput
+from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.kernel.ports import Clock
 from mimawari.kernel.watch import Watch, Watches
@@ -39,7 +40,26 @@ def open_store(settings: Settings, clock: Clock | None = None) -> SqlStore:
     """Reach for the database; nothing is read yet."""
     if not settings.database_url:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return SqlStore(settings.database, clock or RealClock())
+    try:
+        return SqlStore(settings.database, clock or RealClock())
+    except (ArgumentError, ValueError) as error:
+        # The URL may hold a password, so it is not repeated.
+        raise BadInput(
+            "MIMAWARI_DATABASE_URL is no URL of a database; write it like"
+            " postgresql://user:password@host/name, mariadb://… or sqlite:////folder/file.db",
+            code="bad_database_url",
+        ) from error
+    except ImportError as error:
+        raise BadInput(
+            f"the driver of this database is missing ({error.name}); install the extra:"
+            " pip install 'mimawari[postgres]' or 'mimawari[mariadb]'",
+            code="driver_missing",
+        ) from error
+
+
+def place(store: SqlStore) -> str:
+    """Tell where a store's database is, without its password."""
+    return store.database.url.render_as_string(hide_password=True)
 
 
 @asynccontextmanager
@@ -86,8 +106,10 @@ async def _make_tables(system: System) -> None:
 async def upgrade_tables(settings: Settings, store: SqlStore) -> Path | None:
     """Bring the tables up to date, with a copy of a SQLite file before; return the copy."""
     version = await find_version(store.database)
+    if version.is_current:
+        return None
     copy = None
-    if not version.is_current and version.current is not None and not settings.database_url:
+    if version.current is not None and _is_sqlite(store):
         copy = await backup(settings, store, f"before-{version.needed}")
     await upgrade(store.database)
     return copy
@@ -96,7 +118,7 @@ async def upgrade_tables(settings: Settings, store: SqlStore) -> Path | None:
 async def backup(settings: Settings, store: SqlStore, name: str) -> Path:
     """Copy a SQLite database to a file of its own while it is in use."""
     source = store.database.url.database
-    if store.database.dialect.driver.split("+")[0] != "sqlite" or source is None:
+    if not _is_sqlite(store) or source is None:
         raise BadInput(
             "only SQLite is copied by mimawari; use pg_dump or mariadb-dump for this database",
             code="not_sqlite",
@@ -106,7 +128,13 @@ async def backup(settings: Settings, store: SqlStore, name: str) -> Path:
     return target
 
 
+def _is_sqlite(store: SqlStore) -> bool:
+    return store.database.url.get_backend_name() == "sqlite"
+
+
 def _copy(source: Path, target: Path) -> None:
+    if not source.exists():
+        raise NotFound(f"there is no database at {source} yet; `mimawari db upgrade` makes it")
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     free = shutil.disk_usage(target.parent).free
     if free < source.stat().st_size * 1.1:

@@ -31,7 +31,8 @@ def settings() -> Settings:
 
 def fail(error: MimawariError) -> NoReturn:
     """End with a sentence and no trace."""
-    show.complaints.print(f"[red]mimawari:[/] {show.cell(str(error), most=2000)}")
+    sentence = f"[red]mimawari:[/] {show.cell(str(error), most=2000)}"
+    show.complaints.print(sentence, soft_wrap=True, highlight=False)
     raise typer.Exit(BAD_INPUT if isinstance(error, BadInput) else FAILED)
 
 
@@ -41,6 +42,10 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(work)
     except MimawariError as error:
         fail(error)
+    except OSError as error:
+        # A file or folder that an operator gave us; the network's errors are ours by now.
+        where = error.filename or "the system"
+        fail(BadInput(f"{where}: {error.strerror}; `mimawari doctor` looks at everything needed"))
 
 
 @asynccontextmanager

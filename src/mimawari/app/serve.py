@@ -37,6 +37,7 @@ from mimawari.kernel.worker import Worker
 from mimawari.settings import Settings
 
 AGAIN_SECONDS = 1.0
+BACKLOG = 2048
 
 log = structlog.get_logger(component="serve")
 
@@ -120,6 +121,8 @@ def listen(host: str, port: int) -> socket.socket:
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         taken.bind((host, port))
+        # Two may bind one port at once, but only one may listen on it.
+        taken.listen(BACKLOG)
     except OSError as error:
         taken.close()
         raise BadInput(
@@ -148,7 +151,7 @@ async def serve(
             asyncio.create_task(_keep_going(role, part), name=role)
             for role, part in _parts(system, roles).items()
         ]
-        api = _start_api(system, api_keys, taken) if taken is not None else None
+        api = start_api(system, api_keys, taken) if taken is not None else None
         async with around(system, _address(taken)):
             await stop.wait()
         log.info("stopping", what="serve", reason="signal")
@@ -159,12 +162,15 @@ async def serve(
 Api = tuple[Uvicorn, "asyncio.Task[Any]"]
 
 
-def _start_api(system: System, api_keys: tuple[bytes, ...], taken: socket.socket) -> Api:
+def start_api(system: System, api_keys: tuple[bytes, ...], taken: socket.socket) -> Api:
+    """Serve the API on a socket; its task ends soon after `should_exit` is set."""
     config = uvicorn.Config(
         make_app(system, api_keys),
         log_config=None,
         access_log=False,
         server_header=False,
+        # Whom we count is who connects: anybody can write X-Forwarded-For.
+        proxy_headers=False,
         timeout_graceful_shutdown=5,
     )
     server = Uvicorn(config)

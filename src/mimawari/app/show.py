@@ -60,7 +60,7 @@ def table(rows: Sequence[Any], columns: Mapping[str, Cell], *, empty: str) -> No
         return
     shown = Table(box=None, header_style="bold", pad_edge=False)
     for name in columns:
-        shown.add_column(name, overflow="fold")
+        shown.add_column(name, overflow="fold", no_wrap=name == "id")
     for row in rows:
         shown.add_row(*(cell(row) for cell in columns.values()))
     console.print(shown)
@@ -68,12 +68,15 @@ def table(rows: Sequence[Any], columns: Mapping[str, Cell], *, empty: str) -> No
 
 def facts(pairs: Mapping[str, str]) -> None:
     """Show one thing, a fact a line."""
-    shown = Table(box=None, show_header=False, pad_edge=False)
-    shown.add_column(style="bold")
-    shown.add_column(overflow="fold")
+    width = max(map(len, pairs))
     for name, value in pairs.items():
-        shown.add_row(name, value)
-    console.print(shown)
+        # Never broken over lines, so that a path or an address can be copied whole.
+        console.print(f"[bold]{name:{width}}[/]  {value}", soft_wrap=True, highlight=False)
+
+
+def say(sentence: str) -> None:
+    """Show a sentence as it is, never broken over lines."""
+    console.print(sentence, soft_wrap=True, highlight=False, markup=False)
 
 
 def state(name: str) -> str:

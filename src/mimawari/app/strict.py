@@ -1,6 +1,7 @@
 """JSON as it must be: no NaN, no duplicate keys, no depth or numbers that break what reads it."""
 
 import json
+import math
 import re
 from typing import Any, NoReturn
 
@@ -20,7 +21,11 @@ def check_json(body: bytes) -> Any:
     _check_depth(text)
     try:
         value = json.loads(
-            text, parse_constant=_constant, parse_int=_integer, object_pairs_hook=_object
+            text,
+            parse_constant=_constant,
+            parse_int=_integer,
+            parse_float=_fraction,
+            object_pairs_hook=_object,
         )
     except json.JSONDecodeError as error:
         raise _bad(f"the body is not JSON: {error.msg} at character {error.pos}") from error
@@ -58,6 +63,13 @@ def _integer(digits: str) -> int:
     if len(digits) > len(str(LARGEST)) + 1 or abs(int(digits)) > LARGEST:
         raise _bad(f"whole numbers may be at most {LARGEST}")
     return int(digits)
+
+
+def _fraction(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise _bad("a number is larger than any computer counts")
+    return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

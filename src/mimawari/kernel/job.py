@@ -13,6 +13,12 @@ Args = Mapping[str, Any]
 NORMAL = 100
 """The priority of a job nobody is waiting for; a smaller number goes first."""
 
+LAST = 1_000_000
+"""The largest priority, which goes last."""
+
+NAME = 190
+"""How many characters a key or a target may have."""
+
 SUSPECT_AFTER = 2
 """A job that was running in this many crashes runs alone among its like from then on."""
 
@@ -45,9 +51,14 @@ class NewJob:
     id: str = field(default_factory=new_id)
 
     def __post_init__(self) -> None:
-        """Refuse a time whose zone is unknown."""
+        """Refuse a time whose zone is unknown, and names that no store has room for."""
         if self.run_at is not None and self.run_at.tzinfo is None:
             raise ValueError("run_at needs a time zone")
+        for name, most in ((self.kind, 64), (self.dedupe_key, NAME), (self.target, NAME)):
+            if name is not None and len(name) > most:
+                raise ValueError(f"{name[:40]!r}… is longer than {most} characters")
+        if abs(self.priority) > LAST:
+            raise ValueError(f"priority is from -{LAST} to {LAST}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

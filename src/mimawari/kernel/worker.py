@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from mimawari.errors import Blocked, LeaseLost, StoreDown, Transient, Wait
+from mimawari.errors import Blocked, JobError, LeaseLost, StoreDown, Transient, Wait
 from mimawari.kernel import outcome
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, State, Want
@@ -64,13 +64,17 @@ class Worker:
         self._ends: list[End] = []
         self._held: dict[str, datetime] = {}
         self._bell = store.signal.bell(JOBS)
-        self._turns = 0
         self._stopping = False
 
     @property
     def running(self) -> int:
         """How many jobs are at work."""
         return len(self._running)
+
+    @property
+    def unsaid(self) -> int:
+        """How many ends the store has not heard of yet."""
+        return len(self._ends)
 
     async def run(self) -> None:
         """Work until cancelled; then let running jobs end, and give back the others."""
@@ -110,7 +114,7 @@ class Worker:
     async def _rest(self, claimed: int) -> None:
         """Sleep until a job ends here, one is put, or the next known time."""
         now = self._clock.now()
-        until = min((now + LONGEST, *(self._times())))
+        until = min((now + LONGEST, *self.times()))
         room = [want.kind for want in self._wants(now)]
         if room and not self._ends:
             due_at = await self._store.queue.next_at(room)
@@ -121,7 +125,8 @@ class Worker:
         if not self._ends:
             await self._bell.wait(self._clock, until)
 
-    def _times(self) -> list[datetime]:
+    def times(self) -> list[datetime]:
+        """List the times at which this worker must look again of its own accord."""
         running = self._running.values()
         leases = [run.renew_at for run in running]
         deadlines = [run.deadline for run in running if run.cancelled_for is None]
@@ -139,14 +144,12 @@ class Worker:
         ]
         # One suspect at a time, whatever its kind: two would share the blame for a crash.
         suspected = any(run.job.crashes >= SUSPECT_AFTER for run in self._running.values())
-        self._turns += 1
-        chosen = None if suspected or not tasks else tasks[self._turns % len(tasks)]
         return [
             Want(
                 kind=task.kind,
                 most=task.concurrency - busy[task.kind],
                 lease_for=task.lease_for,
-                suspects=task is chosen,
+                suspects=not suspected,
             )
             for task in tasks
         ]
@@ -162,8 +165,8 @@ class Worker:
         context = Context(self._store, self._clock, self._watches, self._http)
         try:
             end = await self._attempt(run, context)
-        except asyncio.CancelledError as error:
-            end = self._end_of_cancelled(run, error)
+        except asyncio.CancelledError:
+            end = self._end_of_cancelled(run)
         except LeaseLost as error:
             log.warning("lease lost", what=run.job.kind, id=run.job.id, reason=str(error))
         except Exception as error:  # noqa: BLE001 - a task may raise anything; the worker lives
@@ -191,28 +194,45 @@ class Worker:
             return None
         return End(id=job.id, token=job.token, state=State.DONE)
 
-    async def _end_of_error(self, run: Running, error: Exception) -> End | None:
-        job, task, now = run.job, run.task, self._clock.now()
-        if isinstance(error, Blocked):
-            policy = self._watches.breaker(error.site)
-            view = await self._store.breaker.failed(error.site, policy, str(error), error.until)
-            error.until = max(filter(None, (error.until, view.until)), default=None)
-        end = outcome.end_of(job, task, error, now)
+    async def _end_of_error(self, run: Running, error: Exception) -> End:
+        job, task = run.job, run.task
+        try:
+            if isinstance(error, Blocked):
+                error.until = await self._blocked(error)
+        except StoreDown as down:
+            error = down
+        end = outcome.end_of(job, task, error, self._clock.now())
         if isinstance(error, Wait):
             self._held[task.kind] = error.until
-        known = isinstance(error, Wait | Transient | StoreDown) or end.reason != f"bug: {error}"
-        log.log(
-            30 if end.state != State.PENDING or not known else 20,
-            "job ended" if end.state != State.PENDING else "job waits",
-            what=job.kind, id=job.id, target=job.target, attempt=job.attempt,
-            result="retry" if end.state == State.PENDING else end.state,
-            reason=end.reason, next=end.run_at and end.run_at.isoformat(),
-            exc_info=error if (end.reason or "").startswith("bug:") else None,
-        )  # fmt: skip
+        self._tell(job, end, error)
         return end
 
-    def _end_of_cancelled(self, run: Running, error: asyncio.CancelledError) -> End | None:
-        del error
+    async def _blocked(self, error: Blocked) -> datetime | None:
+        """Count a refusal against its site and tell until when to stay away."""
+        policy = self._watches.breaker(error.site)
+        view = await self._store.breaker.failed(error.site, policy, str(error), error.until)
+        return max(filter(None, (error.until, view.until)), default=None)
+
+    @staticmethod
+    def _tell(job: Job, end: End, error: Exception) -> None:
+        waits = end.state == State.PENDING
+        facts = {
+            "what": job.kind,
+            "id": job.id,
+            "target": job.target,
+            "attempt": job.attempt,
+            "result": "retry" if waits else end.state,
+            "reason": end.reason,
+            "next": end.run_at.isoformat() if end.run_at else None,
+        }
+        if not isinstance(error, JobError | StoreDown):
+            log.error("job raised a bug", exc_info=error, **facts)
+        elif waits:
+            log.info("job waits", **facts)
+        else:
+            log.warning("job ended", **facts)
+
+    def _end_of_cancelled(self, run: Running) -> End | None:
         now = self._clock.now()
         if run.cancelled_for == "lease":
             return None

@@ -11,12 +11,12 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-LONG_TEXT = sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
-LONG_BYTES = sa.LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
+LONG_TEXT = sa.Text().with_variant(mysql.LONGTEXT(), "mariadb")
+LONG_BYTES = sa.LargeBinary().with_variant(mysql.LONGBLOB(), "mariadb")
 EXACT: dict[str, Any] = {
-    f"{engine}_{option}": value
-    for engine in ("mysql", "mariadb")
-    for option, value in (("charset", "utf8mb4"), ("collate", "utf8mb4_bin"), ("engine", "InnoDB"))
+    "mariadb_charset": "utf8mb4",
+    "mariadb_collate": "utf8mb4_nopad_bin",
+    "mariadb_engine": "InnoDB",
 }
 
 
@@ -144,11 +144,19 @@ def _jobs() -> None:
         sa.Column("blocked_by", sa.String(length=190), nullable=True),
         sa.Column("enqueued_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("dedupe_key", name="jobs_dedupe_key"),
         **EXACT,
     )
-    op.create_index("jobs_claim", "jobs", ["kind", "state", "priority", "due_at"], unique=False)
-    op.create_index("jobs_due", "jobs", ["kind", "state", "due_at"], unique=False)
+    op.create_index(
+        "jobs_dedupe_key",
+        "jobs",
+        ["dedupe_key"],
+        unique=True,
+        sqlite_where=sa.text("dedupe_key IS NOT NULL"),
+        postgresql_where=sa.text("dedupe_key IS NOT NULL"),
+    )
+    op.create_index(
+        "jobs_claim", "jobs", ["kind", "state", "priority", "due_at", "id"], unique=False
+    )
 
 
 def _lanes() -> None:

@@ -62,6 +62,10 @@ class SqlTx:
         self.next = (at, reason)
 
 
+def _by_key(new: NewJob) -> tuple[str, str]:
+    return (new.dedupe_key or "", new.id)
+
+
 class SqlCommit:
     """Opens commits."""
 
@@ -110,7 +114,7 @@ class SqlCommit:
     async def _seal(self, session: Session, job: Job | None, tx: SqlTx) -> None:
         # One order for all transactions, so that no two wait for each other.
         if tx.jobs:
-            await self._queue.put_in(session, sorted(tx.jobs, key=lambda new: new.id))
+            await self._queue.put_in(session, sorted(tx.jobs, key=_by_key))
         for name in sorted(tx.cursors):
             await self._cursor.move_in(session, name, tx.cursors[name])
         if tx.entries:

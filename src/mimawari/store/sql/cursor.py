@@ -7,6 +7,7 @@ from sqlalchemy.exc import IntegrityError
 
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.tables import cursors
+from mimawari.text import clean
 
 
 class SqlCursor:
@@ -31,9 +32,9 @@ class SqlCursor:
             if (await session.execute(query)).scalar() != seen:
                 return False
             statement = (
-                insert(cursors).values(name=name, value=value)
+                insert(cursors).values(name=name, value=clean(value))
                 if seen is None
-                else update(cursors).where(row, cursors.c.value == seen).values(value=value)
+                else update(cursors).where(row).values(value=clean(value))
             )
             await session.execute(statement)
             return True
@@ -46,8 +47,9 @@ class SqlCursor:
 
     async def move_in(self, session: Session, name: str, value: str) -> None:
         """Set a place as part of a transaction."""
-        upsert = self._database.dialect.upsert
-        await session.execute(upsert(cursors, {"name": name, "value": value}, {"value": value}))
+        change = {"value": clean(value)}
+        upsert = self._database.dialect.upsert(cursors, {"name": name, **change}, change)
+        await session.execute(upsert)
 
     async def remove(self, name: str) -> bool:
         """Forget a place; say whether it was there."""

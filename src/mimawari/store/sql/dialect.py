@@ -17,15 +17,26 @@ CONNECT_SECONDS = 5.0
 _CLAIMED = (
     "id, kind, args, dedupe_key, target, token, attempts, crashes, enqueued_at, priority, due_at"
 )
-_TAKE = (
-    "SET state = 'processing', token = token + 1, attempts = attempts + 1,"
-    " due_at = :lease_until, worker = :worker, reason = NULL, blocked_by = NULL"
-)
 _DUE = (
     "FROM jobs WHERE kind = :kind AND state = 'pending' AND due_at <= :now"
     " AND crashes {crashes} ORDER BY priority, due_at, id LIMIT :most"
 )
 _ENDED = "id, kind, args, dedupe_key, target, priority, token, attempts, worker, enqueued_at"
+_INTO_INBOX = f"INSERT INTO inbox ({_ENDED}, state, reason, blocked_by, ended_at)"
+_END = {"id": "text", "token": "int", "state": "text", "reason": "text", "blocked_by": "text"}
+
+
+def _take(prefix: str = "") -> str:
+    """Set a job's columns to what a claim makes of them."""
+    return (
+        f"SET {prefix}state = 'processing', {prefix}token = {prefix}token + 1,"
+        f" {prefix}attempts = {prefix}attempts + 1, {prefix}due_at = :lease_until,"
+        f" {prefix}worker = :worker, {prefix}reason = NULL, {prefix}blocked_by = NULL"
+    )
+
+
+def _columns(names: str, table: str) -> str:
+    return ", ".join(f"{table}.{name}" for name in names.split(", "))
 
 
 class Dialect:
@@ -34,11 +45,11 @@ class Dialect:
     driver: str
     writes_one_at_a_time = False
     """Whether the engine has one writer only, which is then best waited for in line."""
-    claim_in_two = False
-    """Whether a claim is a locking read and an update, for want of UPDATE … RETURNING."""
-    lock = " FOR UPDATE"
+    lock = " FOR UPDATE OF j"
     lock_free = " FOR UPDATE SKIP LOCKED"
-    ignore = " ON CONFLICT DO NOTHING"
+    join = "JOIN"
+    insert_word = "INSERT INTO"
+    ignore_word = " ON CONFLICT DO NOTHING"
     announce: TextClause | None = None
     """What a transaction says so that other processes hear what it put."""
     migration_lock: str | None = None
@@ -54,30 +65,42 @@ class Dialect:
         """Return an insert that makes `change` instead where the primary key is taken."""
         raise NotImplementedError
 
+    def insert_new(self, table: Table, values: Mapping[str, Any]) -> Any:
+        """Return an insert that does nothing where the primary key is taken."""
+        raise NotImplementedError
+
     def claim(self, *, suspects: bool) -> tuple[str, ...]:
-        """Return the statements that claim due jobs of one kind."""
-        due = _DUE.format(crashes=">= :crashes" if suspects else "< :crashes")
-        if self.claim_in_two:
-            chosen = self.rows(id="text")
-            return (
-                f"SELECT {_CLAIMED} {due}{self.lock_free}",
-                f"UPDATE jobs {_TAKE} WHERE id IN (SELECT id FROM {chosen} r)",
-            )
-        chosen = f"SELECT id {due}{self.lock_free}"
-        return (f"UPDATE jobs {_TAKE} WHERE id IN ({chosen}) RETURNING {_CLAIMED}",)
+        """Return what claims due jobs of one kind: one statement, or a choice and a mark."""
+        return (f"SELECT {_CLAIMED} {self._due(suspects=suspects)}{self.lock_free}", self._mark())
+
+    def _due(self, *, suspects: bool) -> str:
+        return _DUE.format(crashes=">= :crashes" if suspects else "< :crashes")
+
+    def _mark(self) -> str:
+        return f"UPDATE jobs {_take()} WHERE id IN (SELECT id FROM {self.rows(id='text')} r)"
 
     def end(self) -> tuple[str, ...]:
-        """Return the statements that find jobs of ours, move them to the inbox and drop them."""
-        columns = {"id": "text", "token": "int", "state": "text", "reason": "text"}
-        rows = self.rows(**columns, blocked_by="text")
-        ours = f"FROM {rows} r JOIN jobs j ON j.id = r.id AND j.token = r.token"
-        kept = ", ".join(f"j.{name}" for name in _ENDED.split(", "))
-        into = f"INSERT INTO inbox ({_ENDED}, state, reason, blocked_by, ended_at)"
-        drop = f"DELETE FROM jobs WHERE id IN (SELECT id FROM {self.rows(id='text')} r)"
+        """Return what moves jobs of ours to the inbox: one statement, or find, keep and drop.
+
+        The first of them returns the ids.
+        """
+        ours = f"FROM {self.rows(**_END)} r {self.join} jobs j ON j.id = r.id AND j.token = r.token"
+        kept = f"{_columns(_ENDED, 'j')}, r.state, r.reason, r.blocked_by, :now"
         return (
             f"SELECT j.id {ours} WHERE j.state = 'processing'{self.lock}",
-            f"{into} SELECT {kept}, r.state, r.reason, r.blocked_by, :now {ours}",
-            drop,
+            f"{_INTO_INBOX} SELECT {kept} {ours}",
+            self._drop(),
+        )
+
+    def _drop(self) -> str:
+        return f"DELETE FROM jobs WHERE id IN (SELECT id FROM {self.rows(id='text')} r)"
+
+    def extend(self) -> str:
+        """Return what lengthens the leases of jobs of ours."""
+        held = {"id": "text", "token": "int"}
+        return (
+            "UPDATE jobs SET due_at = :until WHERE state = 'processing'"
+            f" AND (id, token) IN (SELECT id, token FROM {self.rows(**held)} r)"
         )
 
     def contended(self, error: DBAPIError) -> bool:
@@ -110,6 +133,10 @@ class Sqlite(Dialect):
         keys = list(table.primary_key)
         statement = sqlite.insert(table).values(dict(values))
         return statement.on_conflict_do_update(index_elements=keys, set_=dict(change))
+
+    def insert_new(self, table: Table, values: Mapping[str, Any]) -> Any:
+        """Use ON CONFLICT."""
+        return sqlite.insert(table).values(dict(values)).on_conflict_do_nothing()
 
     def contended(self, error: DBAPIError) -> bool:
         """Another process holds the file for longer than we wait."""
@@ -149,7 +176,6 @@ class Postgres(Dialect):
     """PostgreSQL: many writers, SKIP LOCKED, LISTEN and NOTIFY."""
 
     driver = "postgresql+asyncpg"
-    lock = " FOR UPDATE OF j"
     ear = "listen"
     migration_lock = "SELECT pg_advisory_xact_lock(6279319)"
     announce = text("SELECT pg_notify('mimawari', :topic || ' ' || :sender)")
@@ -169,6 +195,27 @@ class Postgres(Dialect):
         statement = postgresql.insert(table).values(dict(values))
         return statement.on_conflict_do_update(index_elements=keys, set_=dict(change))
 
+    def insert_new(self, table: Table, values: Mapping[str, Any]) -> Any:
+        """Use ON CONFLICT."""
+        return postgresql.insert(table).values(dict(values)).on_conflict_do_nothing()
+
+    def claim(self, *, suspects: bool) -> tuple[str, ...]:
+        """Choose and mark in one statement."""
+        due = f"SELECT id, due_at {self._due(suspects=suspects)}{self.lock_free}"
+        columns = _columns(_CLAIMED.removesuffix(", due_at"), "jobs")
+        marked = f"UPDATE jobs {_take()} FROM due WHERE jobs.id = due.id"
+        return (f"WITH due AS ({due}) {marked} RETURNING {columns}, due.due_at",)
+
+    def end(self) -> tuple[str, ...]:
+        """Move in one statement."""
+        gone = (
+            f"DELETE FROM jobs j USING {self.rows(**_END)} r WHERE j.id = r.id"
+            " AND j.token = r.token AND j.state = 'processing' RETURNING"
+            f" {_columns(_ENDED, 'j')}, r.state, r.reason, r.blocked_by"
+        )
+        kept = f"{_ENDED}, state, reason, blocked_by, :now"
+        return (f"WITH gone AS ({gone}) {_INTO_INBOX} SELECT {kept} FROM gone RETURNING id",)
+
     def contended(self, error: DBAPIError) -> bool:
         """A deadlock or a failed serialisation."""
         return getattr(error.orig, "sqlstate", None) in {"40001", "40P01"}
@@ -184,14 +231,18 @@ class Mariadb(Dialect):
     """MariaDB: many writers and SKIP LOCKED, but no UPDATE … RETURNING and no NOTIFY."""
 
     driver = "mariadb+asyncmy"
-    claim_in_two = True
+    lock = " FOR UPDATE"
+    # Without this word the whole table is scanned, and locked, to find a few jobs.
+    join = "STRAIGHT_JOIN"
     ear = "poll"
     migration_lock = "SELECT GET_LOCK('mimawari_migration', 60)"
     announce = text(
         "INSERT INTO bells (topic, rung, sender) VALUES (:topic, 1, :sender)"
         " ON DUPLICATE KEY UPDATE rung = rung + 1, sender = :sender"
     )
-    ignore = " ON DUPLICATE KEY UPDATE id = jobs.id"
+    # IGNORE also cuts what is too long, which a job's own checks have refused before.
+    insert_word = "INSERT IGNORE INTO"
+    ignore_word = ""
 
     def rows(self, **columns: str) -> str:
         """Read the array with JSON_TABLE."""
@@ -205,6 +256,25 @@ class Mariadb(Dialect):
     def upsert(self, table: Table, values: Mapping[str, Any], change: Mapping[str, Any]) -> Any:
         """Use ON DUPLICATE KEY UPDATE."""
         return mysql.insert(table).values(dict(values)).on_duplicate_key_update(dict(change))
+
+    def insert_new(self, table: Table, values: Mapping[str, Any]) -> Any:
+        """Use INSERT IGNORE."""
+        return mysql.insert(table).values(dict(values)).prefix_with("IGNORE")
+
+    def _mark(self) -> str:
+        return f"UPDATE {self._rows_and_jobs(id='text')} {_take('j.')}"
+
+    def _drop(self) -> str:
+        return f"DELETE j FROM {self._rows_and_jobs(id='text')}"
+
+    def extend(self) -> str:
+        """Join the rows first."""
+        held = {"id": "text", "token": "int"}
+        joined = f"{self._rows_and_jobs(**held)} AND j.token = r.token"
+        return f"UPDATE {joined} SET j.due_at = :until WHERE j.state = 'processing'"
+
+    def _rows_and_jobs(self, **columns: str) -> str:
+        return f"{self.rows(**columns)} r {self.join} jobs j ON j.id = r.id"
 
     def contended(self, error: DBAPIError) -> bool:
         """A deadlock, a lock waited for too long, or a row changed since it was read."""

@@ -27,9 +27,12 @@ CONTENTION_TRIES = 8
 T = TypeVar("T")
 
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def as_rows(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
     """Bind many rows as one value: one statement, one round trip."""
-    return {"rows": json.dumps(rows, separators=(",", ":"))}
+    return {"rows": _encode(rows)}
 
 
 class Contention(StoreDown):

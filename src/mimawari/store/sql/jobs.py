@@ -1,6 +1,6 @@
 """The queue's readers: what is asked of jobs without changing them, and their forgetting."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -131,18 +131,30 @@ class SqlJobs:
     async def purge(self, state: State, before: datetime) -> int:
         """Forget jobs that ended so before a time; say how many."""
         total = 0
-        while gone := await self._database.run(lambda s: self._purge_some(s, state, before)):
+        after: str | None = ""
+        while after is not None:
+            gone, after = await self._purge_some(state, before, after)
             total += gone
         return total
 
-    async def _purge_some(self, session: Session, state: State, before: datetime) -> int:
-        # Ids are in the order of making, so the oldest rows are the first ones of the index.
-        oldest = select(inbox.c.id, inbox.c.ended_at).where(inbox.c.state == state)
-        rows = await session.execute(oldest.order_by(inbox.c.id).limit(PURGE_BATCH))
+    async def _purge_some(
+        self, state: State, before: datetime, after: str
+    ) -> tuple[int, str | None]:
+        """Forget some in the order of their making; tell where to go on, if anywhere."""
+        some = select(inbox.c.id, inbox.c.enqueued_at, inbox.c.ended_at)
+        some = some.where(inbox.c.state == state, inbox.c.id > after).order_by(inbox.c.id)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(some.limit(PURGE_BATCH))).all()
         old = [row.id for row in rows if row.ended_at < before]
         if old:
-            await session.execute(delete(inbox).where(inbox.c.id.in_(old)))
-        return len(old)
+            await self._database.run(lambda session: self._forget(session, old))
+        # What was put after that time has ended after it too, and so has all that follows.
+        over = len(rows) < PURGE_BATCH or all(row.enqueued_at >= before for row in rows)
+        return len(old), None if over else rows[-1].id
+
+    @staticmethod
+    async def _forget(session: Session, ids: Sequence[str]) -> None:
+        await session.execute(delete(inbox).where(inbox.c.id.in_(ids)))
 
 
 def _live() -> Select[Any]:

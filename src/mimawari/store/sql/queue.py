@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Row, delete, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
 
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, NewJob, State, Turn, Want
 from mimawari.kernel.signal import JOBS
@@ -16,14 +17,10 @@ from mimawari.store.sql.tables import inbox, jobs, to_micros, to_time
 from mimawari.text import clean
 
 _NEW = (
-    "INSERT INTO jobs (id, kind, args, dedupe_key, target, priority, state, due_at, token,"
+    "{insert} jobs (id, kind, args, dedupe_key, target, priority, state, due_at, token,"
     " attempts, crashes, reason, enqueued_at) SELECT r.id, r.kind, r.args, r.dedupe_key, r.target,"
-    " r.priority, 'pending', r.due_at, 0, 0, 0, r.reason, :now FROM {rows} r WHERE true{ignore}"
-    " RETURNING id"
-)
-_OURS = (
-    "UPDATE jobs SET due_at = :until WHERE state = 'processing'"
-    " AND (id, token) IN (SELECT id, token FROM {rows} r)"
+    " r.priority, 'pending', r.due_at, 0, 0, 0, r.reason, :now FROM {rows} r"
+    " WHERE NOT EXISTS (SELECT 1 FROM inbox i WHERE i.id = r.id){ignore} RETURNING id"
 )
 
 
@@ -45,14 +42,18 @@ class SqlQueue(SqlJobs):
                     due_at="int",
                     reason="text",
                 ),
-                ignore=dialect.ignore,
+                insert=dialect.insert_word,
+                ignore=dialect.ignore_word,
             )
         )
         self._claim = [text(sql) for sql in dialect.claim(suspects=False)]
         self._claim_suspects = [text(sql) for sql in dialect.claim(suspects=True)]
         self._end = [text(sql) for sql in dialect.end()]
-        held = {"id": "text", "token": "int"}
-        self._extend = text(_OURS.format(rows=dialect.rows(**held)))
+        self._extend = text(dialect.extend())
+
+    def statements(self) -> tuple[str, list[str], list[str]]:
+        """Show the hot statements: put, claim and end, for those who measure or explain them."""
+        return self._new.text, [part.text for part in self._claim], [p.text for p in self._end]
 
     async def put(self, new: Sequence[NewJob]) -> list[str]:
         """Accept jobs for good and return the new ones' ids; a key that lives is left out."""
@@ -77,7 +78,7 @@ class SqlQueue(SqlJobs):
             for job in new
         ]
         result = await session.execute(self._new, {**as_rows(rows), "now": to_micros(now)})
-        accepted = {row[0] for row in result}
+        accepted = set(result.scalars().all())
         session.tell(JOBS)
         return [job.id for job in new if job.id in accepted]
 
@@ -90,7 +91,11 @@ class SqlQueue(SqlJobs):
             if refused:
                 late = await self._ended_before(session, [e for e in ends if e.id in refused])
                 accepted, refused = accepted | late, refused - late
-            claimed = [job for want in wants for job in await self._take(session, want, worker)]
+            claimed: list[Job] = []
+            for want in wants:
+                # One suspect in a turn, whatever its kind.
+                free = all(job.crashes < SUSPECT_AFTER for job in claimed)
+                claimed += await self._take(session, want, worker, suspects=want.suspects and free)
             return Turn(accepted, refused, tuple(claimed))
 
         if not ends and not wants:
@@ -99,24 +104,27 @@ class SqlQueue(SqlJobs):
 
     async def end_in(self, session: Session, ends: Sequence[End]) -> frozenset[str]:
         """End jobs as part of a transaction; return the ids of those that were ours."""
-        final = [end for end in ends if end.state != State.PENDING]
-        again = [end for end in ends if end.state == State.PENDING]
+        once = {end.id: end for end in ends}.values()
+        final = [end for end in once if end.state != State.PENDING]
         moved = await self._move_to_inbox(session, final) if final else set()
-        moved |= {end.id for end in again if await self._put_back(session, end)}
+        for end in once:
+            if end.state == State.PENDING and await self._put_back(session, end):
+                moved.add(end.id)
         return frozenset(moved)
 
     async def _move_to_inbox(self, session: Session, ends: Sequence[End]) -> set[str]:
-        find, keep, drop = self._end
-        rows = [
-            (end.id, end.token, end.state, _clean(end.reason), _clean(end.blocked_by))
+        move, *rest = self._end
+        rows = {
+            end.id: (end.id, end.token, end.state, _clean(end.reason), _clean(end.blocked_by))
             for end in ends
-        ]
-        ours = {row[0] for row in await session.execute(find, as_rows(rows))}
-        if not ours:
-            return ours
-        now = to_micros(self._database.clock.now())
-        await session.execute(keep, {**as_rows([r for r in rows if r[0] in ours]), "now": now})
-        await session.execute(drop, as_rows([(job_id,) for job_id in ours]))
+        }
+        now = {"now": to_micros(self._database.clock.now())}
+        values = {**as_rows(list(rows.values())), **({} if rest else now)}
+        ours = set((await session.execute(move, values)).scalars().all())
+        if rest and ours:
+            keep, drop = rest
+            await session.execute(keep, {**as_rows([rows[job_id] for job_id in ours]), **now})
+            await session.execute(drop, as_rows([(job_id,) for job_id in ours]))
         for end in ends:
             if end.page is not None and end.id in ours:
                 page = update(inbox).where(inbox.c.id == end.id).values(page=end.page)
@@ -146,7 +154,9 @@ class SqlQueue(SqlJobs):
         )
         return frozenset(row.id for row in found if row.token == tokens[row.id])
 
-    async def _take(self, session: Session, want: Want, worker: str) -> list[Job]:
+    async def _take(
+        self, session: Session, want: Want, worker: str, *, suspects: bool
+    ) -> list[Job]:
         now = self._database.clock.now()
         values = {
             "kind": want.kind,
@@ -157,7 +167,7 @@ class SqlQueue(SqlJobs):
             "crashes": SUSPECT_AFTER,
         }
         taken = await self._run_claim(session, self._claim, values)
-        if want.suspects and len(taken) < want.most:
+        if suspects and len(taken) < want.most:
             taken += await self._run_claim(session, self._claim_suspects, {**values, "most": 1})
         return taken
 
@@ -170,7 +180,7 @@ class SqlQueue(SqlJobs):
             chosen = as_rows([(row.id,) for row in rows])
             await session.execute(mark[0], {**values, **chosen})
         ahead = 1 if mark else 0
-        ordered = sorted(rows, key=attrgetter("priority", "enqueued_at", "id"))
+        ordered = sorted(rows, key=attrgetter("priority", "due_at", "id"))
         return [_job(row, ahead) for row in ordered]
 
     async def extend(self, leases: Sequence[Lease]) -> frozenset[str]:
@@ -223,7 +233,11 @@ class SqlQueue(SqlJobs):
             session.tell(JOBS)
             return True
 
-        return await self._database.run(work)
+        try:
+            return await self._database.run(work)
+        except IntegrityError:
+            # Its key came to life again at the same moment.
+            return False
 
 
 def _clean(value: str | None) -> str | None:

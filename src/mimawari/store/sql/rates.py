@@ -2,8 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import case, insert, literal, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import BigInteger, case, literal, select, update
 
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.tables import Instant, rates
@@ -17,30 +16,30 @@ class SqlRates:
 
     async def take(self, client: str, cost: timedelta, window: timedelta) -> datetime | None:
         """Use up `cost` of a client's `window`; None if granted, else when it will be."""
-        try:
-            return await self._database.run(lambda s: self._take(s, client, cost, window))
-        except IntegrityError:
-            # Its first request came to two processes at once; now the row is there.
-            return await self._database.run(lambda s: self._take(s, client, cost, window))
+        return await self._database.run(lambda s: self._take(s, client, cost, window))
 
     async def _take(
         self, session: Session, client: str, cost: timedelta, window: timedelta
     ) -> datetime | None:
         now = self._database.clock.now()
-        row = rates.c.client == client
         start = literal(now, Instant)
         used = case((rates.c.used_until > start, rates.c.used_until), else_=start)
-        micros = cost // timedelta(microseconds=1)
-        room = rates.c.used_until <= now + window - cost
+        # A time plus a number of microseconds, as both are stored.
+        micros = literal(cost // timedelta(microseconds=1), BigInteger)
+        row, room = rates.c.client == client, rates.c.used_until <= now + window - cost
         taken = update(rates).where(row, room).values(used_until=used + micros)
+        found = select(rates.c.used_until).where(row)
         if (await session.execute(taken)).rowcount == 1:
             return None
-        found = (await session.execute(rates.select().where(row))).first()
-        if found is not None:
-            until: datetime = found.used_until
-            return until - window + cost
-        await session.execute(insert(rates).values(client=client, used_until=now + cost))
-        return None
+        until: datetime | None = (await session.execute(found)).scalar()
+        if until is None or until <= now + window - cost:
+            # There was no row a moment ago; make it, or use the one another process has made.
+            new, same = {"client": client, "used_until": now}, {"client": client}
+            await session.execute(self._database.dialect.upsert(rates, new, same))
+            if (await session.execute(taken)).rowcount == 1:
+                return None
+            until = (await session.execute(found)).scalar_one()
+        return until - window + cost
 
     async def purge(self, now: datetime) -> int:
         """Forget the clients who have used up nothing."""

@@ -39,13 +39,8 @@ class SqlSchedule:
         async def work(session: Session) -> int:
             added = 0
             for entry in sorted(entries, key=lambda entry: entry.member):
-                there = select(schedule.c.member).where(schedule.c.member == entry.member)
-                if (await session.execute(there)).first() is None:
-                    # Somebody else may add it now; then theirs stays.
-                    same = {"member": entry.member}
-                    values = _values(entry)
-                    await session.execute(self._database.dialect.upsert(schedule, values, same))
-                    added += 1
+                new = self._database.dialect.insert_new(schedule, _values(entry))
+                added += (await session.execute(new)).rowcount
             session.tell(SCHEDULE)
             return added
 

@@ -36,10 +36,12 @@ class SqlSignal(LocalSignal):
         # How often the outside is looked at is a matter of real time on any clock.
         self._clock = RealClock()
         self._ear: asyncio.Task[None] | None = None
+        self._seen = (0, 0)
 
     def bell(self, *topics: str) -> Bell:
         """Return a bell, and listen from the first one on."""
         if self._ear is None:
+            self._seen = self._stamp()
             self._ear = asyncio.create_task(self._listen())
         return super().bell(*topics)
 
@@ -55,8 +57,6 @@ class SqlSignal(LocalSignal):
         while True:
             with suppress(StoreDown, OSError):
                 await hear[self._database.dialect.ear]()
-            # Something may have been put while nobody listened.
-            self._tell_all()
             await self._clock.sleep(AGAIN)
 
     def _tell_all(self) -> None:
@@ -64,17 +64,15 @@ class SqlSignal(LocalSignal):
             self.tell(topic)
 
     async def _watch_file(self) -> None:
-        log = Path(f"{self._database.url.database}-wal")
-        seen = self._stamp(log)
         while True:
             await self._clock.sleep(LOOK)
-            stamp = self._stamp(log)
-            if stamp != seen:
-                seen = stamp
+            stamp = self._stamp()
+            if stamp != self._seen:
+                self._seen = stamp
                 self._tell_all()
 
-    @staticmethod
-    def _stamp(log: Path) -> tuple[int, int]:
+    def _stamp(self) -> tuple[int, int]:
+        log = Path(f"{self._database.url.database}-wal")
         try:
             status = log.stat()
         except FileNotFoundError:
@@ -106,4 +104,6 @@ class SqlSignal(LocalSignal):
             driver: Any = raw.driver_connection
             driver.add_termination_listener(lambda _: closed.set())
             await driver.add_listener("mimawari", called)
+            # Something may have been put while nobody listened.
+            self._tell_all()
             await closed.wait()

@@ -16,9 +16,12 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.dialects import mysql
 from sqlalchemy.types import TypeDecorator
+
+from mimawari.text import clean
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -51,13 +54,32 @@ class Instant(TypeDecorator[datetime]):
         return None if value is None else to_time(int(value))
 
 
-LongText = Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
-LongBytes = LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
-# MariaDB compares text without regard to case unless told; names here are exact.
+class Word(TypeDecorator[str]):
+    """Text that is cleaned on its way in, so that every engine can hold it and find it again."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Store clean text."""
+        del dialect
+        return None if value is None else clean(value)
+
+
+class Prose(Word):
+    """Longer clean text."""
+
+    impl = Text
+    cache_ok = True
+
+
+LongText = Text().with_variant(mysql.LONGTEXT(), "mariadb")
+LongBytes = LargeBinary().with_variant(mysql.LONGBLOB(), "mariadb")
+# MariaDB compares text without regard to case and trailing spaces unless told; names are exact.
 EXACT: dict[str, Any] = {
-    f"{engine}_{option}": value
-    for engine in ("mysql", "mariadb")
-    for option, value in (("charset", "utf8mb4"), ("collate", "utf8mb4_bin"), ("engine", "InnoDB"))
+    "mariadb_charset": "utf8mb4",
+    "mariadb_collate": "utf8mb4_nopad_bin",
+    "mariadb_engine": "InnoDB",
 }
 
 metadata = MetaData()
@@ -65,25 +87,32 @@ metadata = MetaData()
 jobs = Table(
     "jobs",
     metadata,
-    Column("id", String(36), primary_key=True),
-    Column("kind", String(64), nullable=False),
+    Column("id", Word(36), primary_key=True),
+    Column("kind", Word(64), nullable=False),
     Column("args", LongText, nullable=False),
-    Column("dedupe_key", String(190)),
-    Column("target", String(190)),
+    Column("dedupe_key", Word(190)),
+    Column("target", Word(190)),
     Column("priority", Integer, nullable=False),
-    Column("state", String(16), nullable=False),
+    Column("state", Word(16), nullable=False),
     # When a pending job may run; when a processing job's lease runs out.
     Column("due_at", Instant, nullable=False),
     Column("token", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("crashes", Integer, nullable=False),
-    Column("worker", String(190)),
-    Column("reason", Text),
-    Column("blocked_by", String(190)),
+    Column("worker", Word(190)),
+    Column("reason", Prose),
+    Column("blocked_by", Word(190)),
     Column("enqueued_at", Instant, nullable=False),
-    UniqueConstraint("dedupe_key", name="jobs_dedupe_key"),
-    Index("jobs_claim", "kind", "state", "priority", "due_at"),
-    Index("jobs_due", "kind", "state", "due_at"),
+    # Most jobs have no key; where the engine can, they cost this index nothing.
+    Index(
+        "jobs_dedupe_key",
+        "dedupe_key",
+        unique=True,
+        sqlite_where=text("dedupe_key IS NOT NULL"),
+        postgresql_where=text("dedupe_key IS NOT NULL"),
+    ),
+    # One index serves all: with a second one to choose from, engines sort the whole backlog.
+    Index("jobs_claim", "kind", "state", "priority", "due_at", "id"),
     **EXACT,
 )
 
@@ -91,18 +120,18 @@ jobs = Table(
 inbox = Table(
     "inbox",
     metadata,
-    Column("id", String(36), primary_key=True),
-    Column("kind", String(64), nullable=False),
+    Column("id", Word(36), primary_key=True),
+    Column("kind", Word(64), nullable=False),
     Column("args", LongText, nullable=False),
-    Column("dedupe_key", String(190)),
-    Column("target", String(190)),
+    Column("dedupe_key", Word(190)),
+    Column("target", Word(190)),
     Column("priority", Integer, nullable=False),
-    Column("state", String(16), nullable=False),
+    Column("state", Word(16), nullable=False),
     Column("token", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False),
-    Column("worker", String(190)),
-    Column("reason", Text),
-    Column("blocked_by", String(190)),
+    Column("worker", Word(190)),
+    Column("reason", Prose),
+    Column("blocked_by", Word(190)),
     Column("enqueued_at", Instant, nullable=False),
     Column("ended_at", Instant, nullable=False),
     Column("page", LongBytes),
@@ -113,12 +142,12 @@ inbox = Table(
 schedule = Table(
     "schedule",
     metadata,
-    Column("member", String(190), primary_key=True),
-    Column("kind", String(64), nullable=False),
+    Column("member", Word(190), primary_key=True),
+    Column("kind", Word(64), nullable=False),
     Column("args", LongText, nullable=False),
     Column("next_at", Instant, nullable=False),
     Column("every_us", BigInteger, nullable=False),
-    Column("reason", Text),
+    Column("reason", Prose),
     Index("schedule_next", "next_at"),
     **EXACT,
 )
@@ -126,24 +155,24 @@ schedule = Table(
 limits = Table(
     "limits",
     metadata,
-    Column("name", String(190), primary_key=True),
+    Column("name", Word(190), primary_key=True),
     Column("given", BigInteger, nullable=False),
     Column("held_at", Instant),
-    Column("held_boot", String(64)),
+    Column("held_boot", Word(64)),
     Column("held_ticks", Float(53)),
     Column("held_for_us", BigInteger),
-    Column("held_reason", Text),
+    Column("held_reason", Prose),
     **EXACT,
 )
 
 grants = Table(
     "grants",
     metadata,
-    Column("limit_name", String(190), primary_key=True),
+    Column("limit_name", Word(190), primary_key=True),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("id", String(36), nullable=False),
-    Column("caller", String(190), nullable=False),
-    Column("boot", String(64), nullable=False),
+    Column("id", Word(36), nullable=False),
+    Column("caller", Word(190), nullable=False),
+    Column("boot", Word(64), nullable=False),
     Column("granted_at", Instant, nullable=False),
     Column("granted_ticks", Float(53), nullable=False),
     # Until when the site may have counted it: the end of the request, or of the leave for it.
@@ -155,19 +184,19 @@ grants = Table(
 breakers = Table(
     "breakers",
     metadata,
-    Column("site", String(190), primary_key=True),
-    Column("state", String(16), nullable=False),
+    Column("site", Word(190), primary_key=True),
+    Column("state", Word(16), nullable=False),
     Column("failures", Integer, nullable=False),
     Column("until_at", Instant),
     Column("trial_for_us", BigInteger, nullable=False),
-    Column("reason", Text),
+    Column("reason", Prose),
     **EXACT,
 )
 
 cursors = Table(
     "cursors",
     metadata,
-    Column("name", String(190), primary_key=True),
+    Column("name", Word(190), primary_key=True),
     Column("value", LongText, nullable=False),
     **EXACT,
 )
@@ -176,7 +205,7 @@ cursors = Table(
 lanes = Table(
     "lanes",
     metadata,
-    Column("key", String(190), primary_key=True),
+    Column("key", Word(190), primary_key=True),
     Column("last_seq", BigInteger, nullable=False),
     Column("head_seq", BigInteger, nullable=False),
     Column("due_at", Instant),
@@ -189,15 +218,15 @@ lanes = Table(
 outbox = Table(
     "outbox",
     metadata,
-    Column("key", String(190), primary_key=True),
+    Column("key", Word(190), primary_key=True),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("id", String(36), nullable=False),
-    Column("kind", String(64), nullable=False),
+    Column("id", Word(36), nullable=False),
+    Column("kind", Word(64), nullable=False),
     Column("body", LongText, nullable=False),
-    Column("destination", Text, nullable=False),
-    Column("state", String(16), nullable=False),
+    Column("destination", Prose, nullable=False),
+    Column("state", Word(16), nullable=False),
     Column("attempts", Integer, nullable=False),
-    Column("reason", Text),
+    Column("reason", Prose),
     Column("created_at", Instant, nullable=False),
     Column("ended_at", Instant),
     UniqueConstraint("id", name="outbox_id"),
@@ -208,7 +237,7 @@ outbox = Table(
 cache = Table(
     "cache",
     metadata,
-    Column("key", String(190), primary_key=True),
+    Column("key", Word(190), primary_key=True),
     Column("value", LongBytes, nullable=False),
     Column("expires_at", Instant, nullable=False),
     Index("cache_expires", "expires_at"),
@@ -219,7 +248,7 @@ cache = Table(
 rates = Table(
     "rates",
     metadata,
-    Column("client", String(190), primary_key=True),
+    Column("client", Word(190), primary_key=True),
     Column("used_until", Instant, nullable=False),
     **EXACT,
 )
@@ -228,16 +257,16 @@ rates = Table(
 bells = Table(
     "bells",
     metadata,
-    Column("topic", String(64), primary_key=True),
+    Column("topic", Word(64), primary_key=True),
     Column("rung", BigInteger, nullable=False),
-    Column("sender", String(64), nullable=False),
+    Column("sender", Word(64), nullable=False),
     **EXACT,
 )
 
 meta = Table(
     "meta",
     metadata,
-    Column("name", String(64), primary_key=True),
+    Column("name", Word(64), primary_key=True),
     Column("value", Text, nullable=False),
     **EXACT,
 )

@@ -3,16 +3,21 @@
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
+from annotated_types import Ge, Le
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Entry, Store
+from mimawari.text import plain_digits
 from mimawari.watches._template import sync
 from mimawari.watches._template.tables import pages
 
 router = APIRouter(prefix="/api/example")
+
+Most = Annotated[int, Ge(1), Le(500), BeforeValidator(plain_digits), Query()]
 
 
 class PageIn(BaseModel):
@@ -43,9 +48,7 @@ class PagesOut(BaseModel):
 
 
 @router.get("/pages")
-async def list_pages(
-    request: Request, limit: Annotated[int, Query(ge=1, le=500)] = 100
-) -> PagesOut:
+async def list_pages(request: Request, limit: Most = 100) -> PagesOut:
     """List the pages."""
     store: Store = request.app.state.store
     async with store.read() as reader:
@@ -69,21 +72,21 @@ async def add_page(request: Request, page: PageIn) -> PageOut:
     """Go round to one more page, from now on."""
     store: Store = request.app.state.store
     every = timedelta(seconds=page.every_seconds)
-    async with store.edit() as tx:
-        query = select(pages.c.name).where(pages.c.name == page.name)
-        if (await tx.execute(query)).first() is not None:
-            raise BadInput(f"there is a page {page.name!r} already; choose another name")
-        await sync.save_page(tx, page.name, page.url, every)
-        tx.place(
-            Entry(
-                member=sync.member_of(page.name),
-                kind="example.read",
-                args={"page": page.name, "url": page.url, "every_s": page.every_seconds},
-                next_at=request.app.state.clock.now(),
-                every=every,
-                reason="first run",
-            )
-        )
+    entry = Entry(
+        member=sync.member_of(page.name),
+        kind="example.read",
+        args={"page": page.name, "url": page.url, "every_s": page.every_seconds},
+        next_at=request.app.state.clock.now(),
+        every=every,
+        reason="first run",
+    )
+    try:
+        async with store.edit() as tx:
+            await sync.save_page(tx, page.name, page.url, every)
+            tx.place(entry)
+    except IntegrityError as error:
+        message = f"there is a page {page.name!r} already; choose another name"
+        raise BadInput(message) from error
     return PageOut(
         name=page.name,
         url=page.url,

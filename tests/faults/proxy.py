@@ -1,0 +1,74 @@
+"""A TCP proxy that loses replies: the COMMIT arrives, its answer does not."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+
+class Proxy:
+    """Passes bytes on, until a COMMIT goes by while it is armed."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = (host, port)
+        self._armed = 0
+        self.lost = 0
+        self.address = ("", 0)
+
+    def arm(self, times: int) -> None:
+        """Lose the replies to the next COMMITs."""
+        self._armed = times
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Join one client to the server."""
+        try:
+            far_reader, far_writer = await asyncio.open_connection(*self._target)
+        except OSError:
+            writer.close()
+            return
+        losing = asyncio.Event()
+        ways = {
+            asyncio.create_task(self._forth(reader, far_writer, losing)),
+            asyncio.create_task(self._back(far_reader, writer, losing)),
+        }
+        # Whichever way ends first, and also at the end of the test, both are closed.
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in ways:
+            way.cancel()
+        far_writer.close()
+        writer.close()
+
+    async def _forth(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, losing: asyncio.Event
+    ) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                if self._armed and b"COMMIT" in data:
+                    self._armed -= 1
+                    losing.set()
+                writer.write(data)
+                await writer.drain()
+
+    async def _back(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, losing: asyncio.Event
+    ) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                if losing.is_set():
+                    # The server has done it, and nobody will ever hear of it.
+                    self.lost += 1
+                    return
+                writer.write(data)
+                await writer.drain()
+
+
+@asynccontextmanager
+async def lossy(host: str, port: int) -> AsyncIterator[Proxy]:
+    """Run a proxy before a server."""
+    proxy = Proxy(host, port)
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    proxy.address = server.sockets[0].getsockname()
+    try:
+        yield proxy
+    finally:
+        server.close()

@@ -1,0 +1,312 @@
+"""The worker: the error table, leases, timeouts, limits, suspects, stopping."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from mimawari.errors import Blocked, Gone, Invalid, Transient
+from mimawari.kernel.clock import VirtualClock
+from mimawari.kernel.context import Context
+from mimawari.kernel.job import Job, JobView, NewJob, State, Want
+from mimawari.kernel.ports import BreakerPolicy, Limit
+from mimawari.kernel.rescue import rescue
+from mimawari.kernel.watch import Task, Watch, task
+from mimawari.store.sql import SqlStore
+from tests.kernel.rounds import Rounds
+
+HOUR = timedelta(hours=1)
+Raise = Callable[[], Exception]
+
+
+def raising(error: Raise | None, **policy: object) -> tuple[Task, list[str]]:
+    """Return a task that raises, and the ids of the jobs it saw."""
+    seen: list[str] = []
+
+    @task("t", backoff="5m 15m 1h", attempts=3, **policy)  # type: ignore[arg-type]
+    async def run(job: Job, ctx: Context) -> None:
+        seen.append(job.id)
+        if error is not None:
+            raise error()
+
+    return run, seen
+
+
+async def put_one(store: SqlStore, kind: str = "t", **args: object) -> str:
+    """Put one job."""
+    [job_id] = await store.queue.put([NewJob(kind=kind, args=args)])
+    return job_id
+
+
+async def found(store: SqlStore, job_id: str) -> JobView:
+    """Find a job that is there."""
+    view = await store.queue.find(job_id)
+    assert view is not None
+    return view
+
+
+async def test_a_job_that_returns_is_done(store: SqlStore, clock: VirtualClock) -> None:
+    run, _ = raising(None)
+    job_id = await put_one(store)
+    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
+    assert (await found(store, job_id)).state == State.DONE
+
+
+async def test_gone_is_never_tried_again(store: SqlStore, clock: VirtualClock) -> None:
+    run, seen = raising(lambda: Gone("404"))
+    job_id = await put_one(store)
+    rounds = Rounds(store, clock, Watch(name="w", tasks=(run,)))
+    await rounds.work()
+    await rounds.pass_time(timedelta(days=1))
+    view = await found(store, job_id)
+    assert (view.state, view.reason, len(seen)) == (State.PERMANENT_FAIL, "404", 1)
+
+
+async def test_transient_waits_as_the_backoff_table_says_and_then_dies(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    run, seen = raising(lambda: Transient("later"))
+    job_id = await put_one(store)
+    rounds = Rounds(store, clock, Watch(name="w", tasks=(run,)))
+    for wait in ("5m", "15m"):
+        await rounds.work()
+        view = await found(store, job_id)
+        minutes = timedelta(minutes=int(wait[:-1]))
+        assert (view.state, view.next_at) == (State.PENDING, clock.now() + minutes)
+        await clock.advance(minutes)
+    await rounds.work()
+    view = await found(store, job_id)
+    assert (view.state, view.reason, len(seen)) == (
+        State.FAILED,
+        "later (attempt 3 of 3)",
+        3,
+    )
+
+
+async def test_a_site_that_says_when_is_not_asked_before(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    until = clock.now() + timedelta(hours=3)
+    run, _ = raising(lambda: Transient("busy", until=until))
+    job_id = await put_one(store)
+    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
+    assert (await found(store, job_id)).next_at == until
+
+
+async def test_invalid_dies_at_once_with_its_page(store: SqlStore, clock: VirtualClock) -> None:
+    run, _ = raising(lambda: Invalid("no price", page=b"<html>"))
+    job_id = await put_one(store)
+    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
+    view = await found(store, job_id)
+    assert (view.state, view.reason) == (State.FAILED, "page not understood: no price")
+    assert await store.queue.page(job_id) == b"<html>"
+
+
+async def test_a_bug_is_backed_off_and_named(store: SqlStore, clock: VirtualClock) -> None:
+    run, _ = raising(lambda: ZeroDivisionError("oh"))
+    job_id = await put_one(store)
+    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
+    view = await found(store, job_id)
+    assert (view.state, view.reason) == (State.PENDING, "bug: ZeroDivisionError: oh")
+
+
+async def test_blocks_open_the_breaker_and_count_as_attempts(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    run, seen = raising(lambda: Blocked("site", "403"), site="site", concurrency=1)
+    watch = Watch(name="w", tasks=(run,), breakers={"site": BreakerPolicy(failures=1)})
+    rounds = Rounds(store, clock, watch)
+    first, second = await put_one(store), await put_one(store)
+    await rounds.work()
+    assert len(seen) == 1
+    assert (await found(store, first)).next_at == clock.now() + HOUR
+    waiting = await found(store, second)
+    assert (waiting.attempts, waiting.blocked_by) == (0, "breaker site")
+    await rounds.pass_time(timedelta(days=1))
+    assert {(await found(store, job_id)).state for job_id in (first, second)} == {State.FAILED}
+
+
+async def test_success_closes_the_breaker(store: SqlStore, clock: VirtualClock) -> None:
+    run, _ = raising(None, site="site")
+    await store.breaker.failed("site", BreakerPolicy(failures=2), "403")
+    await put_one(store)
+    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
+    view = await store.breaker.find("site")
+    assert view is not None
+    assert view.failures == 0
+
+
+async def test_a_long_limit_gives_the_place_to_others_and_uses_no_attempt(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    times = []
+
+    @task("t", attempts=1, concurrency=4)
+    async def run(job: Job, ctx: Context) -> None:
+        await ctx.limit("t", caller="worker")
+        times.append(clock.now())
+
+    watch = Watch(name="w", tasks=(run,), limits=(Limit("t", 5, HOUR),))
+    rounds = Rounds(store, clock, watch)
+    for _ in range(6):
+        await put_one(store)
+    start = clock.now()
+    await rounds.pass_time(timedelta(hours=2))
+    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    assert times[0] == start
+    assert len(times) == 6
+    assert min(gaps) >= timedelta(seconds=720)
+    assert (await store.queue.counts())[State.DONE] == 6
+
+
+async def test_a_job_past_its_timeout_is_cancelled_and_tried_again(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    @task("t", timeout="1m", lease="5m", backoff="1h")
+    async def run(job: Job, ctx: Context) -> None:
+        await ctx.clock.sleep(HOUR)
+
+    rounds = Rounds(store, clock, Watch(name="w", tasks=(run,)))
+    job_id = await put_one(store)
+    await rounds.work()
+    await clock.advance(timedelta(minutes=1))
+    await rounds.work()
+    view = await found(store, job_id)
+    assert (view.state, view.attempts) == (State.PENDING, 1)
+    assert view.reason == "timed out after 0:01:00"
+
+
+async def test_heartbeats_keep_a_long_job_ours(store: SqlStore, clock: VirtualClock) -> None:
+    @task("t", timeout="1d", lease="1m")
+    async def run(job: Job, ctx: Context) -> None:
+        await ctx.clock.sleep(timedelta(minutes=10))
+
+    rounds = Rounds(store, clock, Watch(name="w", tasks=(run,)))
+    job_id = await put_one(store)
+    await rounds.work()
+    for _ in range(31):
+        await clock.advance(timedelta(seconds=20))
+        await rounds.work()
+        assert (await rescue(store, clock, rounds.watches)).requeued == 0
+    assert (await found(store, job_id)).state == State.DONE
+
+
+async def test_a_lost_lease_cancels_the_work(store: SqlStore, clock: VirtualClock) -> None:
+    ended: list[str] = []
+
+    @task("t", timeout="1d", lease="1m")
+    async def run(job: Job, ctx: Context) -> None:
+        try:
+            await ctx.clock.sleep(HOUR)
+        finally:
+            ended.append(job.id)
+
+    rounds = Rounds(store, clock, Watch(name="w", tasks=(run,)))
+    job_id = await put_one(store)
+    await rounds.work()
+    await clock.advance(timedelta(minutes=2))
+    assert (await rescue(store, clock, rounds.watches)).requeued == 1
+    [stolen] = (await store.queue.turn((), [Want(kind="t", most=1, lease_for=HOUR)], "other")).jobs
+    await rounds.work()
+    assert ended == [job_id]
+    assert (await found(store, job_id)).worker == "other"
+    assert stolen.token == 2
+
+
+async def test_an_undecodable_job_is_buried_with_the_reason(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    run, seen = raising(None)
+    job_id = await put_one(store)
+    async with store.database.write() as session:
+        from sqlalchemy import update
+
+        from mimawari.store.sql.tables import jobs
+
+        await session.execute(update(jobs).values(args="{broken"))
+    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
+    view = await found(store, job_id)
+    assert (view.state, seen) == (State.FAILED, [])
+    assert view.reason is not None
+    assert view.reason.startswith("undecodable arguments")
+
+
+async def test_never_more_than_its_concurrency_runs_at_once(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    most = 0
+    now = 0
+
+    @task("t", concurrency=3, timeout="1d", lease="1d")
+    async def run(job: Job, ctx: Context) -> None:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        await ctx.clock.sleep(timedelta(seconds=1))
+        now -= 1
+
+    rounds = Rounds(store, clock, Watch(name="w", tasks=(run,)))
+    for _ in range(10):
+        await put_one(store)
+    for _ in range(5):
+        await rounds.work()
+        await clock.advance(timedelta(seconds=1))
+    await rounds.work()
+    assert most == 3
+    assert (await store.queue.counts())[State.DONE] == 10
+
+
+async def test_stopping_gives_running_jobs_back_unharmed(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    @task("t", timeout="1d", lease="1h")
+    async def run(job: Job, ctx: Context) -> None:
+        await ctx.clock.sleep(timedelta(days=1))
+
+    rounds = Rounds(store, clock, Watch(name="w", tasks=(run,)))
+    job_id = await put_one(store)
+    await rounds.work()
+    stopping = asyncio.create_task(rounds.worker.stop())
+    while not stopping.done():
+        await clock.advance(timedelta(seconds=1))
+        await asyncio.sleep(0.001)
+    await stopping
+    view = await found(store, job_id)
+    assert (view.state, view.attempts) == (State.PENDING, 0)
+    assert view.reason == "its worker stopped"
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+async def test_a_job_whose_process_keeps_dying_is_buried_and_spares_the_others(
+    attempts: int, store: SqlStore, clock: VirtualClock
+) -> None:
+    """Play a worker that dies whenever it runs the poison, whatever else it was running."""
+    run, _ = raising(None)
+    policy = Task(
+        kind="t",
+        run=run.run,
+        lease_for=timedelta(minutes=1),
+        timeout_for=HOUR,
+        attempts=attempts,
+        backoff=(timedelta(seconds=1),),
+        concurrency=10,
+    )
+    rounds = Rounds(store, clock, Watch(name="w", tasks=(policy,)))
+    others = [await put_one(store) for _ in range(5)]
+    poison = await put_one(store)
+    for _ in range(20):
+        want = Want(kind="t", most=10, lease_for=timedelta(minutes=1))
+        claimed = (await store.queue.turn((), [want], "doomed")).jobs
+        if poison not in {job.id for job in claimed}:
+            from mimawari.kernel.job import End
+
+            ends = [End(id=job.id, token=job.token, state=State.DONE) for job in claimed]
+            await store.queue.turn(ends, (), "doomed")
+        await clock.advance(timedelta(minutes=2))
+        await rescue(store, clock, rounds.watches)
+    view = await found(store, poison)
+    assert view.state == State.FAILED
+    assert view.reason is not None
+    assert view.reason.startswith("its process died")
+    assert {(await found(store, other)).state for other in others} == {State.DONE}
