@@ -211,8 +211,7 @@ async def open_world(url: str) -> AsyncIterator[World]:
     clock = RealClock()
     store = SqlStore(url, clock)
     await upgrade(store.database)
-    async with store.database.write() as session:
-        await session.connection.run_sync(metadata.create_all)
+    await store.database.run(lambda session: metadata.create_all(session.connection))
     site = CountingSite(clock)
     async with running_site(site) as address:
         try:

@@ -84,11 +84,11 @@ async def _clock(settings: Settings, store: SqlStore) -> Clock:
     name = f"clock x{settings.time_scale:g}"
     now = RealClock().now()
 
-    async def work(session: Session) -> str:
+    def work(session: Session) -> str:
         new = {"name": name, "value": now.isoformat()}
-        await session.execute(store.database.dialect.upsert(meta, new, {"name": name}))
+        session.execute(store.database.dialect.upsert(meta, new, {"name": name}))
         query = select(meta.c.value).where(meta.c.name == name)
-        value: str = (await session.execute(query)).scalar_one()
+        value: str = session.execute(query).scalar_one()
         return value
 
     anchor = datetime.fromisoformat(await store.database.run(work))
@@ -97,10 +97,13 @@ async def _clock(settings: Settings, store: SqlStore) -> Clock:
 
 async def _make_tables(system: System) -> None:
     """Make the tables of watches that bring their own: those not in the migrations yet."""
-    for watch in system.watches.all:
-        if watch.tables is not None:
-            async with system.store.database.write() as session:
-                await session.connection.run_sync(watch.tables.create_all)
+    brought = [watch.tables for watch in system.watches.all if watch.tables is not None]
+
+    def work(session: Session) -> None:
+        for tables in brought:
+            tables.create_all(session.connection)
+
+    await system.store.database.run(work)
 
 
 async def upgrade_tables(settings: Settings, store: SqlStore) -> Path | None:

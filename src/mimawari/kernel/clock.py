@@ -114,8 +114,11 @@ class VirtualClock:
 
     async def sleep(self, span: timedelta) -> None:
         """Sleep until the clock has been moved on by as long as said."""
+        if span <= timedelta(0):
+            await asyncio.sleep(0)
+            return
         wake = asyncio.get_running_loop().create_future()
-        ticks = self._ticks + max(0.0, span.total_seconds())
+        ticks = self._ticks + span.total_seconds()
         heapq.heappush(self._sleepers, (ticks, next(self._order), wake))
         await wake
 

@@ -50,9 +50,10 @@ def wait_for(
         since = now.elapsed_since(given[0].granted)
         waits.append((limit.spacing - since, reason_of(limit)))
     if len(given) >= limit.count:
-        since = now.elapsed_since(given[limit.count - 1].settled)
-        unsettled = given[limit.count - 1].settled.elapsed_since(now)
-        waits.append((limit.per - since + unsettled, reason_of(limit)))
+        oldest = given[limit.count - 1]
+        open_for = oldest.settled.elapsed_since(oldest.granted)
+        since = now.elapsed_since(oldest.granted) - open_for
+        waits.append((limit.per - since, reason_of(limit)))
     if hold is not None:
         waits.append((hold.span - now.elapsed_since(hold.since), hold.reason))
     return max(waits, key=lambda wait: wait[0])

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-
 # Made once: making an encoder costs more than most arguments take to encode.
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 

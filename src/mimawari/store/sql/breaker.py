@@ -28,8 +28,8 @@ class SqlBreaker:
             return None
         return await self._database.run(lambda session: self._check_in(session, site))
 
-    async def _check_in(self, session: Session, site: str) -> Wait | None:
-        row = await self._lock(session, site)
+    def _check_in(self, session: Session, site: str) -> Wait | None:
+        row = self._lock(session, site)
         if row.state == CLOSED:
             return None
         now = self._database.clock.now()
@@ -38,7 +38,7 @@ class SqlBreaker:
             return Wait(row.until_at, reason, f"breaker {site}")
         trial_until = now + timedelta(microseconds=row.trial_for_us)
         values = {"state": TRIAL, "until_at": trial_until}
-        await session.execute(update(breakers).where(breakers.c.site == site).values(values))
+        session.execute(update(breakers).where(breakers.c.site == site).values(values))
         return None
 
     async def failed(
@@ -46,11 +46,12 @@ class SqlBreaker:
     ) -> BreakerView:
         """Count one refusal and tell what follows; a failed trial opens it again at once."""
 
-        async def work(session: Session) -> BreakerView:
-            row = await self._lock(session, site)
+        def work(session: Session) -> BreakerView:
+            row = self._lock(session, site)
             failures = row.failures + 1
             opens = failures >= policy.failures or row.state != CLOSED
-            back_at = max(until or self._cool(policy), self._cool(policy)) if opens else None
+            times = (until, row.until_at, self._cool(policy))
+            back_at = max(filter(None, times)) if opens else None
             values = {
                 "state": OPEN if opens else CLOSED,
                 "failures": failures,
@@ -58,7 +59,7 @@ class SqlBreaker:
                 "trial_for_us": policy.trial_for // _MICROSECOND,
                 "reason": one_line(reason),
             }
-            await session.execute(update(breakers).where(breakers.c.site == site).values(values))
+            session.execute(update(breakers).where(breakers.c.site == site).values(values))
             return BreakerView(site, str(values["state"]), failures, back_at, one_line(reason))
 
         return await self._database.run(work)
@@ -69,8 +70,8 @@ class SqlBreaker:
             return
         values = {"state": CLOSED, "failures": 0, "until_at": None, "reason": None}
 
-        async def work(session: Session) -> None:
-            await session.execute(update(breakers).where(breakers.c.site == site).values(values))
+        def work(session: Session) -> None:
+            session.execute(update(breakers).where(breakers.c.site == site).values(values))
 
         await self._database.run(work)
 
@@ -87,11 +88,11 @@ class SqlBreaker:
         async with self._database.read() as connection:
             return [_view(row) for row in await connection.execute(query)]
 
-    async def _lock(self, session: Session, site: str) -> Row[Any]:
+    def _lock(self, session: Session, site: str) -> Row[Any]:
         new = {"site": site, "state": CLOSED, "failures": 0, "trial_for_us": 0}
-        await session.execute(self._database.dialect.upsert(breakers, new, {"site": site}))
+        session.execute(self._database.dialect.upsert(breakers, new, {"site": site}))
         query = select(breakers).where(breakers.c.site == site).with_for_update()
-        return (await session.execute(query)).one()
+        return (session.execute(query)).one()
 
     def _cool(self, policy: BreakerPolicy) -> datetime:
         return self._database.clock.now() + policy.cool_for

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, select
 
 from mimawari.store.sql.engine import Database, Session
-from mimawari.store.sql.tables import cache
+from mimawari.store.sql.tables import begins_with, cache
 
 
 class SqlCache:
@@ -27,25 +27,25 @@ class SqlCache:
         """Keep a value for a while."""
         change = {"value": value, "expires_at": self._database.clock.now() + ttl}
 
-        async def work(session: Session) -> None:
+        def work(session: Session) -> None:
             upsert = self._database.dialect.upsert(cache, {"key": key, **change}, change)
-            await session.execute(upsert)
+            session.execute(upsert)
 
         await self._database.run(work)
 
     async def drop(self, prefix: str) -> int:
         """Forget every value whose key begins so; say how many there were."""
-        begins = cache.c.key.startswith(prefix, autoescape=True)
+        begins = begins_with(cache.c.key, prefix)
 
-        async def work(session: Session) -> int:
-            return (await session.execute(delete(cache).where(begins))).rowcount
+        def work(session: Session) -> int:
+            return (session.execute(delete(cache).where(begins))).rowcount
 
         return await self._database.run(work)
 
     async def purge(self, now: datetime) -> int:
         """Forget what has run out; say how many."""
 
-        async def work(session: Session) -> int:
-            return (await session.execute(delete(cache).where(cache.c.expires_at <= now))).rowcount
+        def work(session: Session) -> int:
+            return (session.execute(delete(cache).where(cache.c.expires_at <= now))).rowcount
 
         return await self._database.run(work)

@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import CursorResult, Executable, select
+from sqlalchemy import Executable, Result, select
 
 from mimawari.errors import LeaseLost, StoreDown
 from mimawari.ids import new_id
 from mimawari.kernel.job import End, Job, NewJob, State
 from mimawari.kernel.ports import Entry, NewEvent
 from mimawari.store.sql.cursor import SqlCursor
-from mimawari.store.sql.engine import Database, Session
+from mimawari.store.sql.engine import Database, Opened, Session
 from mimawari.store.sql.outbox import SqlOutbox
 from mimawari.store.sql.queue import SqlQueue
 from mimawari.store.sql.schedule import SqlSchedule
@@ -25,8 +25,8 @@ LOOK_AGAIN = timedelta(milliseconds=500)
 class SqlTx:
     """What a task says to its commit."""
 
-    def __init__(self, session: Session, job: Job | None) -> None:
-        self._session = session
+    def __init__(self, opened: Opened, job: Job | None) -> None:
+        self._opened = opened
         self._job = job
         self.jobs: list[NewJob] = []
         self.events: list[NewEvent] = []
@@ -34,9 +34,9 @@ class SqlTx:
         self.entries: list[Entry] = []
         self.next: tuple[datetime, str | None] | None = None
 
-    async def execute(self, statement: Executable, values: Any = None) -> CursorResult[Any]:
+    async def execute(self, statement: Executable, values: Any = None) -> Result[Any]:
         """Run one SQLAlchemy statement of a watch on its own tables."""
-        return await self._session.execute(statement, values)
+        return await self._opened.execute(statement, values)
 
     def put(self, *jobs: NewJob) -> None:
         """Enqueue follow-up jobs."""
@@ -88,16 +88,14 @@ class SqlCommit:
         """Open the transaction that ends a job; refuses with LeaseLost before any effect."""
         sealed = False
         try:
-            async with self._database.write() as session:
+            async with self._database.write() as opened:
                 # The fence comes first: it locks the job's row against everybody else.
-                ours = await self._queue.end_in(
-                    session, [End(id=job.id, token=job.token, state=State.DONE)]
-                )
-                if not ours:
+                end = End(id=job.id, token=job.token, state=State.DONE)
+                if not await opened.run(lambda session: self._queue.end_in(session, [end])):
                     raise LeaseLost(f"job {job.id} is not ours any more")
-                tx = SqlTx(session, job)
+                tx = SqlTx(opened, job)
                 yield tx
-                await self._seal(session, job, tx)
+                await opened.run(lambda session: self._seal(session, job, tx))
                 sealed = True
         except StoreDown:
             if not (sealed and await self._is_in(job)):
@@ -106,23 +104,23 @@ class SqlCommit:
     @asynccontextmanager
     async def edit(self) -> AsyncIterator[SqlTx]:
         """Open a transaction for a person's change, which no job owns."""
-        async with self._database.write() as session:
-            tx = SqlTx(session, None)
+        async with self._database.write() as opened:
+            tx = SqlTx(opened, None)
             yield tx
-            await self._seal(session, None, tx)
+            await opened.run(lambda session: self._seal(session, None, tx))
 
-    async def _seal(self, session: Session, job: Job | None, tx: SqlTx) -> None:
+    def _seal(self, session: Session, job: Job | None, tx: SqlTx) -> None:
         # One order for all transactions, so that no two wait for each other.
         if tx.jobs:
-            await self._queue.put_in(session, sorted(tx.jobs, key=_by_key))
+            self._queue.put_in(session, sorted(tx.jobs, key=_by_key))
         for name in sorted(tx.cursors):
-            await self._cursor.move_in(session, name, tx.cursors[name])
+            self._cursor.move_in(session, name, tx.cursors[name])
         if tx.entries:
-            await self._schedule.put_in(session, tx.entries)
+            self._schedule.put_in(session, tx.entries)
         if tx.next is not None and job is not None and job.target is not None:
-            await self._schedule.next_run_in(session, job.target, *tx.next)
+            self._schedule.next_run_in(session, job.target, *tx.next)
         if tx.events:
-            await self._outbox.put_in(session, tx.events)
+            self._outbox.put_in(session, tx.events)
 
     async def _is_in(self, job: Job) -> bool:
         """Find out, when the reply to COMMIT was lost, whether it was carried out."""

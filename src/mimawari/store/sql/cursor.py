@@ -6,7 +6,7 @@ from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from mimawari.store.sql.engine import Database, Session
-from mimawari.store.sql.tables import cursors
+from mimawari.store.sql.tables import begins_with, cursors
 from mimawari.text import clean
 
 
@@ -26,17 +26,17 @@ class SqlCursor:
     async def move(self, name: str, value: str, seen: str | None) -> bool:
         """Set a new place if the old one is still `seen`; say whether it was."""
 
-        async def work(session: Session) -> bool:
+        def work(session: Session) -> bool:
             row = cursors.c.name == name
             query = select(cursors.c.value).where(row).with_for_update()
-            if (await session.execute(query)).scalar() != seen:
+            if (session.execute(query)).scalar() != seen:
                 return False
             statement = (
                 insert(cursors).values(name=name, value=clean(value))
                 if seen is None
                 else update(cursors).where(row).values(value=clean(value))
             )
-            await session.execute(statement)
+            session.execute(statement)
             return True
 
         try:
@@ -45,18 +45,18 @@ class SqlCursor:
             # Somebody else set the first place at the same moment.
             return False
 
-    async def move_in(self, session: Session, name: str, value: str) -> None:
+    def move_in(self, session: Session, name: str, value: str) -> None:
         """Set a place as part of a transaction."""
         change = {"value": clean(value)}
         upsert = self._database.dialect.upsert(cursors, {"name": name, **change}, change)
-        await session.execute(upsert)
+        session.execute(upsert)
 
     async def remove(self, name: str) -> bool:
         """Forget a place; say whether it was there."""
 
-        async def work(session: Session) -> bool:
+        def work(session: Session) -> bool:
             row = cursors.c.name == name
-            return (await session.execute(delete(cursors).where(row))).rowcount == 1
+            return (session.execute(delete(cursors).where(row))).rowcount == 1
 
         return await self._database.run(work)
 
@@ -64,6 +64,6 @@ class SqlCursor:
         """List places by name."""
         query = select(cursors).order_by(cursors.c.name)
         if prefix:
-            query = query.where(cursors.c.name.startswith(prefix, autoescape=True))
+            query = query.where(begins_with(cursors.c.name, prefix))
         async with self._database.read() as connection:
             return {row.name: row.value for row in await connection.execute(query)}

@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from sqlalchemy import URL, Table, TextClause, event, text
+from sqlalchemy import URL, Engine, Table, TextClause, event, text
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from mimawari.errors import BadInput
+from mimawari.store.sql.link import READ_ONLY, FileLink, Link, ServerLink
 
-READ_ONLY = "mimawari_read_only"
-IO_SECONDS = 30.0
 CONNECT_SECONDS = 5.0
+POOL: Mapping[str, Any] = {"pool_size": 8, "max_overflow": 8, "pool_timeout": 10}
 
 _CLAIMED = (
     "id, kind, args, dedupe_key, target, token, attempts, crashes, enqueued_at, priority, due_at"
@@ -107,18 +106,18 @@ class Dialect:
         """Tell whether the same work may simply be done again."""
         raise NotImplementedError
 
-    def prepare(self, engine: AsyncEngine) -> None:
+    def prepare(self, engine: Engine) -> None:
         """Set an engine up for transactions as the ports expect them."""
 
-    def options(self, url: URL) -> dict[str, Any]:
-        """Return the arguments the engine is made with."""
+    def link(self, url: URL) -> Link:
+        """Return the way to a database of this engine."""
         raise NotImplementedError
 
 
 class Sqlite(Dialect):
     """SQLite: one file, one writer, WAL, every commit on the disk before it is said."""
 
-    driver = "sqlite+aiosqlite"
+    driver = "sqlite"
     writes_one_at_a_time = True
     ear = "file"
     lock = lock_free = ""
@@ -142,10 +141,10 @@ class Sqlite(Dialect):
         """Another process holds the file for longer than we wait."""
         return "locked" in str(error.orig) or "busy" in str(error.orig)
 
-    def prepare(self, engine: AsyncEngine) -> None:
+    def prepare(self, engine: Engine) -> None:
         """Take the write lock at BEGIN, so that no transaction fails half-way for want of it."""
 
-        @event.listens_for(engine.sync_engine, "connect")
+        @event.listens_for(engine, "connect")
         def connected(connection: Any, _: object) -> None:
             connection.isolation_level = None
             cursor = connection.cursor()
@@ -159,17 +158,16 @@ class Sqlite(Dialect):
                 cursor.execute(f"PRAGMA {pragma}")
             cursor.close()
 
-        @event.listens_for(engine.sync_engine, "begin")
+        @event.listens_for(engine, "begin")
         def begun(connection: Any) -> None:
             read_only = connection.get_execution_options().get(READ_ONLY)
             connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
-    def options(self, url: URL) -> dict[str, Any]:
-        """Pool a few connections to the file."""
+    def link(self, url: URL) -> Link:
+        """Reach the file in threads."""
         if not url.database or url.database == ":memory:":
             raise BadInput("SQLite needs a file: sqlite:///path/to/mimawari.db")
-        # Transactions are always ended by us, so the pool need not roll back once more.
-        return {"pool_size": 4, "max_overflow": 4, "pool_reset_on_return": None}
+        return FileLink(url, {"connect_args": {"check_same_thread": False}})
 
 
 class Postgres(Dialect):
@@ -220,11 +218,9 @@ class Postgres(Dialect):
         """A deadlock or a failed serialisation."""
         return getattr(error.orig, "sqlstate", None) in {"40001", "40P01"}
 
-    def options(self, url: URL) -> dict[str, Any]:
-        """Bound every connection and every statement in time."""
-        del url
-        times = {"timeout": CONNECT_SECONDS, "command_timeout": IO_SECONDS}
-        return {"pool_size": 8, "max_overflow": 8, "pool_timeout": 10, "connect_args": times}
+    def link(self, url: URL) -> Link:
+        """Reach the server over asyncpg."""
+        return ServerLink(url, {**POOL, "connect_args": {"timeout": CONNECT_SECONDS}})
 
 
 class Mariadb(Dialect):
@@ -281,17 +277,11 @@ class Mariadb(Dialect):
         arguments: Sequence[Any] = getattr(error.orig, "args", ())
         return bool(arguments) and arguments[0] in {1020, 1205, 1213}
 
-    def options(self, url: URL) -> dict[str, Any]:
-        """Read what is committed, as on PostgreSQL, so that no gap is locked."""
-        del url
-        times = {"connect_timeout": CONNECT_SECONDS, "charset": "utf8mb4"}
-        return {
-            "pool_size": 8,
-            "max_overflow": 8,
-            "pool_timeout": 10,
-            "isolation_level": "READ COMMITTED",
-            "connect_args": times,
-        }
+    def link(self, url: URL) -> Link:
+        """Reach the server over asyncmy; read what is committed, so that no gap is locked."""
+        driver = {"connect_timeout": CONNECT_SECONDS, "charset": "utf8mb4"}
+        level = {"isolation_level": "READ COMMITTED"}
+        return ServerLink(url, {**POOL, **level, "connect_args": driver})
 
 
 _DIALECTS: Mapping[str, type[Dialect]] = {

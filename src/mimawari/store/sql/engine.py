@@ -1,12 +1,12 @@
-"""Connections and transactions; the one place where a driver's errors become ours."""
+"""Transactions; the one place where a driver's errors become ours."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypeVar
 
-from sqlalchemy import CursorResult, Executable, make_url
+from sqlalchemy import Connection, CursorResult, Executable, Result, make_url
 from sqlalchemy.exc import (
     DBAPIError,
     InterfaceError,
@@ -14,18 +14,18 @@ from sqlalchemy.exc import (
     OperationalError,
     SQLAlchemyError,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from mimawari.errors import StoreDown
 from mimawari.kernel.ports import Clock
-from mimawari.store.sql.dialect import CONNECT_SECONDS, READ_ONLY, dialect_of
+from mimawari.store.sql.dialect import dialect_of
+from mimawari.store.sql.link import Line, Work
 from mimawari.store.sql.signal import SqlSignal
 from mimawari.text import one_line
 
 CONTENTION_TRIES = 8
+IO_SECONDS = 30.0
 
 T = TypeVar("T")
-
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -40,19 +40,75 @@ class Contention(StoreDown):
 
 
 class Session:
-    """One open transaction."""
+    """One open transaction, as plain functions see it."""
 
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.topics: set[str] = set()
 
-    async def execute(self, statement: Executable, values: Any = None) -> CursorResult[Any]:
+    def execute(self, statement: Executable, values: Any = None) -> CursorResult[Any]:
         """Run one statement."""
-        return await self.connection.execute(statement, values)
+        return self.connection.execute(statement, values)
 
     def tell(self, topic: str) -> None:
         """Wake who waits for a topic, here and elsewhere, once this is committed."""
         self.topics.add(topic)
+
+
+class Opened:
+    """A connection held open between steps, as those who await see it."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self.topics: set[str] = set()
+
+    async def execute(self, statement: Executable, values: Any = None) -> Result[Any]:
+        """Run one statement and fetch all its rows."""
+
+        def work(connection: Connection) -> Result[Any]:
+            result = connection.execute(statement, values)
+            return result.freeze()() if result.returns_rows else result
+
+        return await self._line.run(work)
+
+    async def run(self, work: Callable[[Session], T]) -> T:
+        """Run a plain function as one step."""
+
+        def step(connection: Connection) -> T:
+            session = Session(connection)
+            result = work(session)
+            self.topics |= session.topics
+            return result
+
+        return await self._line.run(step)
+
+
+class _Guarded:
+    """A line whose every step ends within a deadline, and whose errors are ours."""
+
+    def __init__(self, line: Line, ours: Callable[[Exception], Exception]) -> None:
+        self._line = line
+        self._ours = ours
+
+    async def run(self, work: Work[T]) -> T:
+        try:
+            async with asyncio.timeout(IO_SECONDS):
+                return await self._line.run(work)
+        except (SQLAlchemyError, OSError, TimeoutError) as error:
+            raise self._ours(error) from error
+        except Exception as error:
+            # Drivers raise errors of their own while a server is starting or stopping.
+            if type(error).__module__.split(".")[0] not in {"asyncpg", "asyncmy"}:
+                raise
+            raise _down(error) from error
+
+    async def close(self) -> None:
+        try:
+            async with asyncio.timeout(IO_SECONDS):
+                await self._line.close()
+        except (OSError, SQLAlchemyError, TimeoutError):
+            # It is gone already, which is all that was wanted.
+            return
 
 
 class Database:
@@ -63,79 +119,93 @@ class Database:
         self.clock = clock
         self.dialect = dialect_of(parsed)
         self.url = parsed.set(drivername=self.dialect.driver)
-        self.engine = create_async_engine(self.url, **self.dialect.options(parsed))
-        self.dialect.prepare(self.engine)
+        self.link = self.dialect.link(self.url)
+        self.dialect.prepare(self.link.engine)
         self.signal = SqlSignal(self)
-        self._line = asyncio.Lock() if self.dialect.writes_one_at_a_time else nullcontext()
+        # Where there is one writer only, it is best waited for in line.
+        self._queue: AbstractAsyncContextManager[Any] = (
+            asyncio.Lock() if self.dialect.writes_one_at_a_time else nullcontext()
+        )
 
-    @asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncConnection]:
-        """Open a connection for reading what is committed."""
-        async with self._connection() as connection:
-            options = {READ_ONLY: True}
-            yield await connection.execution_options(**options)
-            await connection.rollback()
-
-    @asynccontextmanager
-    async def write(self) -> AsyncIterator[Session]:
-        """Open a transaction, commit it at the end, then wake who waits for what it put."""
-        async with self._line, self._connection() as connection, connection.begin():
-            session = Session(connection)
-            yield session
-            if self.dialect.announce is not None:
-                for topic in sorted(session.topics):
-                    values = {"topic": topic, "sender": self.signal.name}
-                    await connection.execute(self.dialect.announce, values)
-        for topic in session.topics:
-            self.signal.tell(topic)
-
-    async def run(self, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def run(self, work: Callable[[Session], T]) -> T:
         """Do work in a transaction, again if another one was in its way."""
         for _ in range(CONTENTION_TRIES):
             try:
-                async with self.write() as session:
-                    return await work(session)
+                return await self._run_once(work)
             except Contention as error:
                 last = error
         raise last
 
+    async def _run_once(self, work: Callable[[Session], T]) -> T:
+        def transaction(connection: Connection) -> tuple[T, set[str]]:
+            with connection.begin():
+                session = Session(connection)
+                result = work(session)
+                self._announce(session)
+            return result, session.topics
+
+        async with self._queue, self._line(read_only=False) as line:
+            result, topics = await line.run(transaction)
+        self._tell(topics)
+        return result
+
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[AsyncConnection]:
-        connection = await self._connect()
+    async def read(self) -> AsyncIterator[Opened]:
+        """Open a connection for reading what is committed."""
+        async with self._line(read_only=True) as line:
+            yield Opened(line)
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[Opened]:
+        """Open a transaction between steps, commit it at the end, then wake who waits."""
+        async with self._queue, self._line(read_only=False) as line:
+            await line.run(lambda connection: connection.begin())
+            opened = Opened(line)
+            yield opened
+
+            def commit(connection: Connection) -> None:
+                session = Session(connection)
+                session.topics = opened.topics
+                self._announce(session)
+                connection.commit()
+
+            await line.run(commit)
+        self._tell(opened.topics)
+
+    def _announce(self, session: Session) -> None:
+        if self.dialect.announce is not None:
+            for topic in sorted(session.topics):
+                values = {"topic": topic, "sender": self.signal.name}
+                session.execute(self.dialect.announce, values)
+
+    def _tell(self, topics: set[str]) -> None:
+        for topic in topics:
+            self.signal.tell(topic)
+
+    @asynccontextmanager
+    async def _line(self, *, read_only: bool) -> AsyncIterator[Line]:
+        line = _Guarded(self.link.line(read_only=read_only), self._ours)
         try:
-            yield connection
-        except DBAPIError as error:
-            raise self._ours(error) from error
+            yield line
         finally:
-            await asyncio.shield(self._release(connection))
+            await line.close()
 
-    async def _connect(self) -> AsyncConnection:
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS * 2):
-                return await self.engine.connect()
-        except (OSError, SQLAlchemyError, TimeoutError) as error:
-            raise StoreDown(f"the database does not answer: {one_line(str(error))}") from error
-        except Exception as error:
-            # Drivers raise errors of their own while a server is starting or stopping.
-            if type(error).__module__.split(".")[0] not in {"asyncpg", "asyncmy"}:
-                raise
-            raise StoreDown(f"the database does not answer: {one_line(str(error))}") from error
-
-    async def _release(self, connection: AsyncConnection) -> None:
-        try:
-            await connection.close()
-        except (OSError, SQLAlchemyError):
-            await connection.invalidate()
-
-    def _ours(self, error: DBAPIError) -> Exception:
+    def _ours(self, error: Exception) -> Exception:
+        if not isinstance(error, DBAPIError):
+            return _down(error)
         if self.dialect.contended(error):
             return Contention("another transaction was in the way")
         lost = isinstance(error, OperationalError | InterfaceError | InternalError)
         if not (lost or error.connection_invalidated):
             return error
-        return StoreDown(f"the database did not answer: {one_line(str(error.orig))}")
+        return _down(error.orig or error)
 
     async def close(self) -> None:
         """Let go of every connection."""
         await self.signal.close()
-        await self.engine.dispose()
+        await self.link.close()
+
+
+def _down(error: BaseException) -> StoreDown:
+    words = one_line(str(error)) or type(error).__name__
+    return StoreDown(f"the database does not answer: {words}")

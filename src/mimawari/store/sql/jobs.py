@@ -153,8 +153,8 @@ class SqlJobs:
         return len(old), None if over else rows[-1].id
 
     @staticmethod
-    async def _forget(session: Session, ids: Sequence[str]) -> None:
-        await session.execute(delete(inbox).where(inbox.c.id.in_(ids)))
+    def _forget(session: Session, ids: Sequence[str]) -> None:
+        session.execute(delete(inbox).where(inbox.c.id.in_(ids)))
 
 
 def _live() -> Select[Any]:

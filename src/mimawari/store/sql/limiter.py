@@ -6,7 +6,6 @@ from typing import Any
 
 import structlog
 from sqlalchemy import Executable, Row, delete, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from mimawari.errors import Wait
 from mimawari.ids import new_id
@@ -15,6 +14,7 @@ from mimawari.kernel.limits import NOTHING, VALID_FOR, Given, Hold, wait_for
 from mimawari.kernel.ports import Grant, Limit
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.tables import grants, limits
+from mimawari.text import one_line
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -30,11 +30,11 @@ class SqlLimiter:
     async def acquire(self, limit: Limit, caller: str) -> Grant | Wait:
         """Give leave for one request now, or say until when and why there is none."""
 
-        async def work(session: Session) -> Grant | Wait:
-            given = await self._lock(session, limit.name)
+        def work(session: Session) -> Grant | Wait:
+            given = self._lock(session, limit.name)
             now = self._database.clock.mark()
-            wait = await self._wait(session.connection, limit, now)
-            return wait or await self._give(session, limit, caller, now, given + 1)
+            wait = self._wait(session, limit, now)
+            return wait or self._give(session, limit, caller, now, given + 1)
 
         verdict = await self._database.run(work)
         self._log(limit, caller, verdict)
@@ -47,54 +47,56 @@ class SqlLimiter:
         values = {"settled_at": now.wall, "settled_ticks": now.ticks}
         earlier = grants.c.settled_ticks > now.ticks
 
-        async def work(session: Session) -> None:
-            await session.execute(update(grants).where(row, earlier).values(values))
+        def work(session: Session) -> None:
+            session.execute(update(grants).where(row, earlier).values(values))
 
         await self._database.run(work)
 
     async def hold(self, name: str, until: datetime, reason: str) -> None:
         """Give no leave before a time, as a site's Retry-After asks."""
 
-        async def work(session: Session) -> None:
-            await self._lock(session, name)
+        def work(session: Session) -> None:
+            self._lock(session, name)
             now = self._database.clock.mark()
+            held = _hold(session.execute(select(limits).where(limits.c.name == name)).first())
+            if held is not None and held.span - now.elapsed_since(held.since) > until - now.wall:
+                return
             values = {
                 "held_at": now.wall,
                 "held_boot": now.boot,
                 "held_ticks": now.ticks,
                 "held_for_us": (until - now.wall) // _MICROSECOND,
-                "held_reason": reason,
+                "held_reason": one_line(reason),
             }
-            await session.execute(update(limits).where(limits.c.name == name).values(values))
+            session.execute(update(limits).where(limits.c.name == name).values(values))
 
         await self._database.run(work)
 
     async def peek(self, limit: Limit) -> Wait | None:
         """Tell what `acquire` would wait for, without taking anything."""
-        async with self._database.read() as connection:
-            return await self._wait(connection, limit, self._database.clock.mark())
+        now = self._database.clock.mark()
+        async with self._database.read() as opened:
+            return await opened.run(lambda session: self._wait(session, limit, now))
 
-    async def _lock(self, session: Session, name: str) -> int:
+    def _lock(self, session: Session, name: str) -> int:
         upsert = self._database.dialect.upsert(limits, {"name": name, "given": 0}, {"name": name})
-        await session.execute(upsert)
+        session.execute(upsert)
         query = select(limits.c.given).where(limits.c.name == name).with_for_update()
-        given: int = (await session.execute(query)).scalar_one()
+        given: int = (session.execute(query)).scalar_one()
         return given
 
-    async def _wait(self, connection: AsyncConnection, limit: Limit, now: Mark) -> Wait | None:
+    def _wait(self, session: Session, limit: Limit, now: Mark) -> Wait | None:
         newest = select(grants).where(grants.c.limit_name == limit.name)
         newest = newest.order_by(grants.c.number.desc()).limit(limit.count)
-        given = [_given(row) for row in await connection.execute(newest)]
+        given = [_given(row) for row in session.execute(newest)]
         held = select(limits).where(limits.c.name == limit.name)
-        hold = _hold((await connection.execute(held)).first())
+        hold = _hold(session.execute(held).first())
         span, reason = wait_for(limit, given, hold, now)
         if span <= NOTHING:
             return None
         return Wait(self._database.clock.now() + span, reason, f"limit {limit.name}")
 
-    async def _give(
-        self, session: Session, limit: Limit, caller: str, now: Mark, number: int
-    ) -> Grant:
+    def _give(self, session: Session, limit: Limit, caller: str, now: Mark, number: int) -> Grant:
         grant = Grant(limit.name, new_id(), now, VALID_FOR)
         row = {
             "limit_name": limit.name,
@@ -114,7 +116,7 @@ class SqlLimiter:
             delete(grants).where(past),
         )
         for statement in statements:
-            await session.execute(statement)
+            session.execute(statement)
         return grant
 
     def _log(self, limit: Limit, caller: str, verdict: Grant | Wait) -> None:

@@ -1,9 +1,7 @@
 """Brings a database's tables to what this version needs, and never back."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from alembic import command
 from alembic.config import Config
@@ -15,8 +13,6 @@ from mimawari.errors import BadInput
 from mimawari.store.sql.engine import Database
 
 MIGRATIONS = Path(__file__).parent.parent.parent / "migrations"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +51,8 @@ def _version(connection: Connection) -> Version:
 
 async def find_version(database: Database) -> Version:
     """Tell which step a database is at."""
-    async with database.read() as connection:
-        return await connection.run_sync(_version)
+    async with database.read() as opened:
+        return await opened.run(lambda session: _version(session.connection))
 
 
 async def upgrade(database: Database) -> Version:
@@ -70,9 +66,4 @@ async def upgrade(database: Database) -> Version:
             command.upgrade(_config(connection), "head")
         return before
 
-    return await _in_transaction(database, steps)
-
-
-async def _in_transaction(database: Database, work: Callable[[Connection], T]) -> T:
-    async with database.write() as session:
-        return await session.connection.run_sync(work)
+    return await database.run(lambda session: steps(session.connection))

@@ -26,12 +26,12 @@ class SqlOutbox:
         """Accept events for good."""
         await self._database.run(lambda session: self.put_in(session, events))
 
-    async def put_in(self, session: Session, events: Sequence[NewEvent]) -> None:
+    def put_in(self, session: Session, events: Sequence[NewEvent]) -> None:
         """Accept events as part of a transaction; their lanes stay locked until its end."""
         now = self._database.clock.now()
         # One order of lanes for all transactions, so that no two wait for each other.
         for event in sorted(events, key=lambda event: event.key):
-            seq = await self._lengthen(session, event.key, now)
+            seq = self._lengthen(session, event.key, now)
             values = {
                 "key": event.key,
                 "seq": seq,
@@ -43,10 +43,10 @@ class SqlOutbox:
                 "attempts": 0,
                 "created_at": now,
             }
-            await session.execute(insert(outbox).values(values))
+            session.execute(insert(outbox).values(values))
         session.tell(OUTBOX)
 
-    async def _lengthen(self, session: Session, key: str, now: datetime) -> int:
+    def _lengthen(self, session: Session, key: str, now: datetime) -> int:
         new = {
             "key": key,
             "last_seq": 1,
@@ -59,18 +59,18 @@ class SqlOutbox:
             "last_seq": lanes.c.last_seq + 1,
             "due_at": func.coalesce(lanes.c.due_at, literal(now, Instant)),
         }
-        await session.execute(self._database.dialect.upsert(lanes, new, longer))
+        session.execute(self._database.dialect.upsert(lanes, new, longer))
         query = select(lanes.c.last_seq).where(lanes.c.key == key)
-        seq: int = (await session.execute(query)).scalar_one()
+        seq: int = (session.execute(query)).scalar_one()
         return seq
 
     async def take(self, now: datetime, most: int, lease_for: timedelta) -> list[Event]:
         """Take the first undelivered event of each key whose time has come."""
 
-        async def work(session: Session) -> list[Event]:
+        def work(session: Session) -> list[Event]:
             due = select(lanes.c.key).where(lanes.c.due_at <= now).order_by(lanes.c.due_at)
             free = due.limit(most).with_for_update(skip_locked=True)
-            keys = [row.key for row in await session.execute(free)]
+            keys = [row.key for row in session.execute(free)]
             if not keys:
                 return []
             leased = {
@@ -78,12 +78,12 @@ class SqlOutbox:
                 "token": lanes.c.token + 1,
                 "attempts": lanes.c.attempts + 1,
             }
-            await session.execute(update(lanes).where(lanes.c.key.in_(keys)).values(leased))
-            return await self._heads(session, keys)
+            session.execute(update(lanes).where(lanes.c.key.in_(keys)).values(leased))
+            return self._heads(session, keys)
 
         return await self._database.run(work)
 
-    async def _heads(self, session: Session, keys: Sequence[str]) -> list[Event]:
+    def _heads(self, session: Session, keys: Sequence[str]) -> list[Event]:
         head = and_(outbox.c.key == lanes.c.key, outbox.c.seq == lanes.c.head_seq)
         query = (
             select(outbox, lanes.c.token, lanes.c.attempts.label("attempt"))
@@ -91,33 +91,33 @@ class SqlOutbox:
             .where(lanes.c.key.in_(keys))
             .order_by(outbox.c.created_at)
         )
-        return [_event(row) for row in await session.execute(query)]
+        return [_event(row) for row in session.execute(query)]
 
     async def settle(self, deliveries: Sequence[Delivery]) -> frozenset[str]:
         """Record how attempts ended and return the ids that counted; a stale token is refused."""
 
-        async def work(session: Session) -> frozenset[str]:
-            return frozenset([d.id for d in deliveries if await self._settle_one(session, d)])
+        def work(session: Session) -> frozenset[str]:
+            return frozenset([d.id for d in deliveries if self._settle_one(session, d)])
 
         return await self._database.run(work)
 
-    async def _settle_one(self, session: Session, delivery: Delivery) -> bool:
+    def _settle_one(self, session: Session, delivery: Delivery) -> bool:
         query = (
             select(lanes)
             .join(outbox, and_(outbox.c.key == lanes.c.key, outbox.c.seq == lanes.c.head_seq))
             .where(outbox.c.id == delivery.id, lanes.c.token == delivery.token)
             .with_for_update()
         )
-        lane = (await session.execute(query)).first()
+        lane = (session.execute(query)).first()
         if lane is None:
             return False
-        await session.execute(
+        session.execute(
             update(outbox)
             .where(outbox.c.key == lane.key, outbox.c.seq == lane.head_seq)
             .values(self._event_values(delivery, lane.attempts))
         )
         values = self._lane_values(delivery, lane)
-        await session.execute(update(lanes).where(lanes.c.key == lane.key).values(values))
+        session.execute(update(lanes).where(lanes.c.key == lane.key).values(values))
         return True
 
     def _event_values(self, delivery: Delivery, attempts: int) -> dict[str, Any]:
@@ -155,13 +155,13 @@ class SqlOutbox:
     async def purge(self, before: datetime) -> int:
         """Forget events that ended before a time; say how many."""
 
-        async def work(session: Session) -> int:
+        def work(session: Session) -> int:
             gone = 0
             for state in (DELIVERED, FAILED):
                 old = (outbox.c.state == state) & (outbox.c.ended_at < before)
-                gone += (await session.execute(delete(outbox).where(old))).rowcount
+                gone += (session.execute(delete(outbox).where(old))).rowcount
             empty = lanes.c.due_at.is_(None) & ~exists().where(outbox.c.key == lanes.c.key)
-            await session.execute(delete(lanes).where(empty))
+            session.execute(delete(lanes).where(empty))
             return gone
 
         return await self._database.run(work)

@@ -61,7 +61,7 @@ class SqlQueue(SqlJobs):
             return []
         return await self._database.run(lambda session: self.put_in(session, new))
 
-    async def put_in(self, session: Session, new: Sequence[NewJob]) -> list[str]:
+    def put_in(self, session: Session, new: Sequence[NewJob]) -> list[str]:
         """Accept jobs as part of a transaction."""
         now = self._database.clock.now()
         rows = [
@@ -77,7 +77,7 @@ class SqlQueue(SqlJobs):
             )
             for job in new
         ]
-        result = await session.execute(self._new, {**as_rows(rows), "now": to_micros(now)})
+        result = session.execute(self._new, {**as_rows(rows), "now": to_micros(now)})
         accepted = set(result.scalars().all())
         session.tell(JOBS)
         return [job.id for job in new if job.id in accepted]
@@ -85,34 +85,34 @@ class SqlQueue(SqlJobs):
     async def turn(self, ends: Sequence[End], wants: Sequence[Want], worker: str) -> Turn:
         """End jobs and claim others in one transaction; an end with a stale token is refused."""
 
-        async def work(session: Session) -> Turn:
-            accepted = await self.end_in(session, ends)
+        def work(session: Session) -> Turn:
+            accepted = self.end_in(session, ends)
             refused = frozenset(end.id for end in ends) - accepted
             if refused:
-                late = await self._ended_before(session, [e for e in ends if e.id in refused])
+                late = self._ended_before(session, [e for e in ends if e.id in refused])
                 accepted, refused = accepted | late, refused - late
             claimed: list[Job] = []
             for want in wants:
                 # One suspect in a turn, whatever its kind.
                 free = all(job.crashes < SUSPECT_AFTER for job in claimed)
-                claimed += await self._take(session, want, worker, suspects=want.suspects and free)
+                claimed += self._take(session, want, worker, suspects=want.suspects and free)
             return Turn(accepted, refused, tuple(claimed))
 
         if not ends and not wants:
             return Turn(frozenset(), frozenset(), ())
         return await self._database.run(work)
 
-    async def end_in(self, session: Session, ends: Sequence[End]) -> frozenset[str]:
+    def end_in(self, session: Session, ends: Sequence[End]) -> frozenset[str]:
         """End jobs as part of a transaction; return the ids of those that were ours."""
         once = {end.id: end for end in ends}.values()
         final = [end for end in once if end.state != State.PENDING]
-        moved = await self._move_to_inbox(session, final) if final else set()
+        moved = self._move_to_inbox(session, final) if final else set()
         for end in once:
-            if end.state == State.PENDING and await self._put_back(session, end):
+            if end.state == State.PENDING and self._put_back(session, end):
                 moved.add(end.id)
         return frozenset(moved)
 
-    async def _move_to_inbox(self, session: Session, ends: Sequence[End]) -> set[str]:
+    def _move_to_inbox(self, session: Session, ends: Sequence[End]) -> set[str]:
         move, *rest = self._end
         rows = {
             end.id: (end.id, end.token, end.state, _clean(end.reason), _clean(end.blocked_by))
@@ -120,18 +120,18 @@ class SqlQueue(SqlJobs):
         }
         now = {"now": to_micros(self._database.clock.now())}
         values = {**as_rows(list(rows.values())), **({} if rest else now)}
-        ours = set((await session.execute(move, values)).scalars().all())
+        ours = set((session.execute(move, values)).scalars().all())
         if rest and ours:
             keep, drop = rest
-            await session.execute(keep, {**as_rows([rows[job_id] for job_id in ours]), **now})
-            await session.execute(drop, as_rows([(job_id,) for job_id in ours]))
+            session.execute(keep, {**as_rows([rows[job_id] for job_id in ours]), **now})
+            session.execute(drop, as_rows([(job_id,) for job_id in ours]))
         for end in ends:
             if end.page is not None and end.id in ours:
                 page = update(inbox).where(inbox.c.id == end.id).values(page=end.page)
-                await session.execute(page)
+                session.execute(page)
         return ours
 
-    async def _put_back(self, session: Session, end: End) -> bool:
+    def _put_back(self, session: Session, end: End) -> bool:
         values = {
             "state": State.PENDING,
             "due_at": end.run_at or self._database.clock.now(),
@@ -144,19 +144,15 @@ class SqlQueue(SqlJobs):
         ours = (
             (jobs.c.id == end.id) & (jobs.c.token == end.token) & (jobs.c.state == State.PROCESSING)
         )
-        return (await session.execute(update(jobs).where(ours).values(values))).rowcount == 1
+        return (session.execute(update(jobs).where(ours).values(values))).rowcount == 1
 
-    async def _ended_before(self, session: Session, ends: Sequence[End]) -> frozenset[str]:
+    def _ended_before(self, session: Session, ends: Sequence[End]) -> frozenset[str]:
         # The reply to an earlier commit of the same end may have been lost on its way.
         tokens = {end.id: end.token for end in ends if end.state != State.PENDING}
-        found = await session.execute(
-            select(inbox.c.id, inbox.c.token).where(inbox.c.id.in_(tokens))
-        )
+        found = session.execute(select(inbox.c.id, inbox.c.token).where(inbox.c.id.in_(tokens)))
         return frozenset(row.id for row in found if row.token == tokens[row.id])
 
-    async def _take(
-        self, session: Session, want: Want, worker: str, *, suspects: bool
-    ) -> list[Job]:
+    def _take(self, session: Session, want: Want, worker: str, *, suspects: bool) -> list[Job]:
         now = self._database.clock.now()
         values = {
             "kind": want.kind,
@@ -166,19 +162,19 @@ class SqlQueue(SqlJobs):
             "lease_until": to_micros(now + want.lease_for),
             "crashes": SUSPECT_AFTER,
         }
-        taken = await self._run_claim(session, self._claim, values)
+        taken = self._run_claim(session, self._claim, values)
         if suspects and len(taken) < want.most:
-            taken += await self._run_claim(session, self._claim_suspects, {**values, "most": 1})
+            taken += self._run_claim(session, self._claim_suspects, {**values, "most": 1})
         return taken
 
-    async def _run_claim(
+    def _run_claim(
         self, session: Session, statements: Sequence[Any], values: dict[str, Any]
     ) -> list[Job]:
         choose, *mark = statements
-        rows = (await session.execute(choose, values)).all()
+        rows = (session.execute(choose, values)).all()
         if mark and rows:
             chosen = as_rows([(row.id,) for row in rows])
-            await session.execute(mark[0], {**values, **chosen})
+            session.execute(mark[0], {**values, **chosen})
         ahead = 1 if mark else 0
         ordered = sorted(rows, key=attrgetter("priority", "due_at", "id"))
         return [_job(row, ahead) for row in ordered]
@@ -189,30 +185,30 @@ class SqlQueue(SqlJobs):
             return frozenset()
         return await self._database.run(lambda session: self._extend_in(session, leases))
 
-    async def _extend_in(self, session: Session, leases: Sequence[Lease]) -> frozenset[str]:
+    def _extend_in(self, session: Session, leases: Sequence[Lease]) -> frozenset[str]:
         kept = 0
         for until, group in groupby(sorted(leases, key=attrgetter("until")), attrgetter("until")):
             rows = as_rows([(lease.id, lease.token) for lease in group])
             values = {**rows, "until": to_micros(until)}
-            kept += (await session.execute(self._extend, values)).rowcount
+            kept += (session.execute(self._extend, values)).rowcount
         if kept == len(leases):
             return frozenset()
         held = select(jobs.c.id, jobs.c.token).where(
             jobs.c.id.in_([lease.id for lease in leases]), jobs.c.state == State.PROCESSING
         )
-        ours = {(row.id, row.token) for row in await session.execute(held)}
+        ours = {(row.id, row.token) for row in session.execute(held)}
         return frozenset(lease.id for lease in leases if (lease.id, lease.token) not in ours)
 
     async def requeue(self, job_id: str) -> bool:
         """Bring a dead letter (`failed`) back with all its attempts; say whether there was one."""
 
-        async def work(session: Session) -> bool:
+        def work(session: Session) -> bool:
             dead = (inbox.c.id == job_id) & (inbox.c.state == State.FAILED)
             same = [
                 inbox.c[name]
                 for name in ("id", "kind", "args", "dedupe_key", "target", "priority", "token")
             ]
-            row = (await session.execute(select(*same).where(dead).with_for_update())).first()
+            row = (session.execute(select(*same).where(dead).with_for_update())).first()
             if row is None:
                 return False
             now = self._database.clock.now()
@@ -226,10 +222,10 @@ class SqlQueue(SqlJobs):
                 "reason": "brought back by hand",
             }
             live = select(jobs.c.id).where(jobs.c.dedupe_key == row.dedupe_key)
-            if row.dedupe_key is not None and (await session.execute(live)).first():
+            if row.dedupe_key is not None and (session.execute(live)).first():
                 return False
-            await session.execute(insert(jobs).values(values))
-            await session.execute(delete(inbox).where(dead))
+            session.execute(insert(jobs).values(values))
+            session.execute(delete(inbox).where(dead))
             session.tell(JOBS)
             return True
 

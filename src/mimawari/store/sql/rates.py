@@ -18,7 +18,7 @@ class SqlRates:
         """Use up `cost` of a client's `window`; None if granted, else when it will be."""
         return await self._database.run(lambda s: self._take(s, client, cost, window))
 
-    async def _take(
+    def _take(
         self, session: Session, client: str, cost: timedelta, window: timedelta
     ) -> datetime | None:
         now = self._database.clock.now()
@@ -29,23 +29,23 @@ class SqlRates:
         row, room = rates.c.client == client, rates.c.used_until <= now + window - cost
         taken = update(rates).where(row, room).values(used_until=used + micros)
         found = select(rates.c.used_until).where(row)
-        if (await session.execute(taken)).rowcount == 1:
+        if (session.execute(taken)).rowcount == 1:
             return None
-        until: datetime | None = (await session.execute(found)).scalar()
+        until: datetime | None = (session.execute(found)).scalar()
         if until is None or until <= now + window - cost:
             # There was no row a moment ago; make it, or use the one another process has made.
             new, same = {"client": client, "used_until": now}, {"client": client}
-            await session.execute(self._database.dialect.upsert(rates, new, same))
-            if (await session.execute(taken)).rowcount == 1:
+            session.execute(self._database.dialect.upsert(rates, new, same))
+            if (session.execute(taken)).rowcount == 1:
                 return None
-            until = (await session.execute(found)).scalar_one()
+            until = (session.execute(found)).scalar_one()
         return until - window + cost
 
     async def purge(self, now: datetime) -> int:
         """Forget the clients who have used up nothing."""
 
-        async def work(session: Session) -> int:
+        def work(session: Session) -> int:
             idle = rates.delete().where(rates.c.used_until < now)
-            return (await session.execute(idle)).rowcount
+            return (session.execute(idle)).rowcount
 
         return await self._database.run(work)

@@ -25,22 +25,22 @@ class SqlSchedule:
         """Set each member's entry; a waiting scheduler hears of it, also in another process."""
         await self._database.run(lambda session: self.put_in(session, entries))
 
-    async def put_in(self, session: Session, entries: Sequence[Entry]) -> None:
+    def put_in(self, session: Session, entries: Sequence[Entry]) -> None:
         """Set entries as part of a transaction."""
         for entry in sorted(entries, key=lambda entry: entry.member):
             values = _values(entry)
             change = {name: value for name, value in values.items() if name != "member"}
-            await session.execute(self._database.dialect.upsert(schedule, values, change))
+            session.execute(self._database.dialect.upsert(schedule, values, change))
         session.tell(SCHEDULE)
 
     async def add(self, entries: Sequence[Entry]) -> int:
         """Set the entries of members that are not there yet; say how many."""
 
-        async def work(session: Session) -> int:
+        def work(session: Session) -> int:
             added = 0
             for entry in sorted(entries, key=lambda entry: entry.member):
                 new = self._database.dialect.insert_new(schedule, _values(entry))
-                added += (await session.execute(new)).rowcount
+                added += (session.execute(new)).rowcount
             session.tell(SCHEDULE)
             return added
 
@@ -57,26 +57,24 @@ class SqlSchedule:
     async def advance(self, moves: Sequence[Move]) -> int:
         """Move members on and enqueue their jobs in one step; say how many jobs are new."""
 
-        async def work(session: Session) -> int:
-            won = [move for move in _in_order(moves) if await self._move(session, move)]
+        def work(session: Session) -> int:
+            won = [move for move in _in_order(moves) if self._move(session, move)]
             new = [move.job for move in won if move.job is not None]
-            return len(await self._queue.put_in(session, new)) if new else 0
+            return len(self._queue.put_in(session, new)) if new else 0
 
         return await self._database.run(work)
 
-    async def _move(self, session: Session, move: Move) -> bool:
+    def _move(self, session: Session, move: Move) -> bool:
         unmoved = (schedule.c.member == move.member) & (schedule.c.next_at == move.seen_at)
         values = {"next_at": move.next_at, "reason": move.reason}
-        result = await session.execute(update(schedule).where(unmoved).values(values))
+        result = session.execute(update(schedule).where(unmoved).values(values))
         return result.rowcount == 1
 
-    async def next_run_in(
-        self, session: Session, member: str, at: datetime, reason: str | None
-    ) -> None:
+    def next_run_in(self, session: Session, member: str, at: datetime, reason: str | None) -> None:
         """Set a member's next time as part of a transaction; one that was removed stays so."""
         row = schedule.c.member == member
         values = {"next_at": at, "reason": reason}
-        await session.execute(update(schedule).where(row).values(values))
+        session.execute(update(schedule).where(row).values(values))
         session.tell(SCHEDULE)
 
     async def next_at(self, without: Collection[str] = ()) -> datetime | None:
@@ -104,9 +102,9 @@ class SqlSchedule:
     async def remove(self, member: str) -> bool:
         """Forget a member; say whether it was there."""
 
-        async def work(session: Session) -> bool:
+        def work(session: Session) -> bool:
             row = schedule.c.member == member
-            return (await session.execute(delete(schedule).where(row))).rowcount == 1
+            return (session.execute(delete(schedule).where(row))).rowcount == 1
 
         return await self._database.run(work)
 
@@ -114,7 +112,8 @@ class SqlSchedule:
         """Count the members."""
         async with self._database.read() as connection:
             query = select(func.count()).select_from(schedule)
-            return (await connection.execute(query)).scalar_one()
+            members: int = (await connection.execute(query)).scalar_one()
+        return members
 
 
 def _in_order(moves: Sequence[Move]) -> list[Move]:

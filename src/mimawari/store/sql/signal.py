@@ -99,9 +99,8 @@ class SqlSignal(LocalSignal):
             if sender != self.name:
                 self.tell(topic)
 
-        async with self._database.read() as connection:
-            raw = await connection.get_raw_connection()
-            driver: Any = raw.driver_connection
+        async with self._database.read() as opened:
+            driver: Any = await opened.run(lambda s: s.connection.connection.driver_connection)
             driver.add_termination_listener(lambda _: closed.set())
             await driver.add_listener("mimawari", called)
             # Something may have been put while nobody listened.

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from mimawari.errors import StoreDown
 from mimawari.kernel.job import Job
@@ -14,7 +13,7 @@ from mimawari.store.sql.breaker import SqlBreaker
 from mimawari.store.sql.cache import SqlCache
 from mimawari.store.sql.commit import SqlCommit, SqlTx
 from mimawari.store.sql.cursor import SqlCursor
-from mimawari.store.sql.engine import Database
+from mimawari.store.sql.engine import Database, Opened
 from mimawari.store.sql.limiter import SqlLimiter
 from mimawari.store.sql.outbox import SqlOutbox
 from mimawari.store.sql.queue import SqlQueue
@@ -48,10 +47,10 @@ class SqlStore:
         return self._commit.edit()
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncConnection]:
+    async def read(self) -> AsyncIterator[Opened]:
         """Look at what is committed."""
-        async with self.database.read() as connection:
-            yield connection
+        async with self.database.read() as opened:
+            yield opened
 
     async def ping(self) -> None:
         """Raise StoreDown unless the database answers soon."""

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Dialect,
     Float,
     Index,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
     text,
 )
 from sqlalchemy.dialects import mysql
@@ -81,6 +83,12 @@ EXACT: dict[str, Any] = {
     "mariadb_collate": "utf8mb4_nopad_bin",
     "mariadb_engine": "InnoDB",
 }
+
+
+def begins_with(column: Column[str], prefix: str) -> ColumnElement[bool]:
+    """Compare beginnings exactly, which LIKE does not do on every engine."""
+    return func.substr(column, 1, len(clean(prefix))) == prefix
+
 
 metadata = MetaData()
 
