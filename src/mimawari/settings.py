@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from mimawari.errors import BadInput
 from mimawari.text import parse_duration, plain_digits
 
+FILE = "mimawari.db"
 LONGEST = timedelta(days=36500)
 
 
@@ -156,7 +157,7 @@ class Settings(BaseSettings):
     @property
     def database(self) -> str:
         """The database's URL."""
-        return self.database_url or f"sqlite:///{self.data / 'mimawari.db'}"
+        return self.database_url or f"sqlite:///{self.data / FILE}"
 
 
 def load_settings() -> Settings:

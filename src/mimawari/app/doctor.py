@@ -11,7 +11,7 @@ from mimawari.app import show
 from mimawari.app.keys import key_file
 from mimawari.app.ops import open_store, place
 from mimawari.errors import MimawariError
-from mimawari.settings import Settings
+from mimawari.settings import FILE, Settings
 from mimawari.store.sql.migrate import find_version
 from mimawari.text import one_line
 
@@ -75,6 +75,9 @@ def _keys(settings: Settings) -> Check:
 
 
 async def _database(settings: Settings) -> Check:
+    if not settings.database_url and not (settings.data / FILE).exists():
+        found = f"{settings.database} (made by the first `mimawari serve`)"
+        return Check("database", ok=True, found=found)
     try:
         store = open_store(settings)
         try:

@@ -1,6 +1,6 @@
 """The scheduler: sleeps until the next due time and only enqueues."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 import structlog
@@ -68,8 +68,11 @@ class Scheduler:
     async def tick(self) -> datetime:
         """Enqueue what is due and tell when to come again."""
         now = self._clock.now()
-        deep = await self._deep()
-        due = await self._store.schedule.due(now, self._batch, without=deep)
+        deep: frozenset[str] = frozenset()
+        due = await self._store.schedule.due(now, self._batch)
+        while more := await self._deep({entry.kind for entry in due}):
+            deep |= more
+            due = await self._store.schedule.due(now, self._batch, without=deep)
         if due:
             await self._enqueue(due, now)
         next_at = await self._store.schedule.next_at(without=deep)
@@ -78,8 +81,8 @@ class Scheduler:
         hold = now + (AGAIN if deep else LONGEST)
         return min(hold, next_at or hold)
 
-    async def _deep(self) -> frozenset[str]:
-        depths = await self._store.queue.depths(self._watches.tasks, self._deepest + 1)
+    async def _deep(self, kinds: Collection[str]) -> frozenset[str]:
+        depths = await self._store.queue.depths(kinds, self._deepest + 1)
         deep = frozenset(kind for kind, depth in depths.items() if depth > self._deepest)
         if deep:
             log.info("holding", kinds=sorted(deep), reason=f"queue deeper than {self._deepest}")

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Executable, Result, make_url
@@ -18,7 +18,7 @@ from sqlalchemy.exc import (
 from mimawari.errors import StoreDown
 from mimawari.kernel.ports import Clock
 from mimawari.store.sql.dialect import dialect_of
-from mimawari.store.sql.link import Line, Work
+from mimawari.store.sql.link import Line
 from mimawari.store.sql.signal import SqlSignal
 from mimawari.text import one_line
 
@@ -26,6 +26,7 @@ CONTENTION_TRIES = 8
 IO_SECONDS = 30.0
 
 T = TypeVar("T")
+Guarded = Callable[[Awaitable[Any]], Awaitable[Any]]
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -58,18 +59,14 @@ class Session:
 class Opened:
     """A connection held open between steps, as those who await see it."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, guarded: Guarded) -> None:
         self._line = line
+        self._guarded = guarded
         self.topics: set[str] = set()
 
     async def execute(self, statement: Executable, values: Any = None) -> Result[Any]:
         """Run one statement and fetch all its rows."""
-
-        def work(connection: Connection) -> Result[Any]:
-            result = connection.execute(statement, values)
-            return result.freeze()() if result.returns_rows else result
-
-        return await self._line.run(work)
+        return await self.run(lambda session: _fetched(session, statement, values))
 
     async def run(self, work: Callable[[Session], T]) -> T:
         """Run a plain function as one step."""
@@ -80,35 +77,24 @@ class Opened:
             self.topics |= session.topics
             return result
 
-        return await self._line.run(step)
+        result: T = await self._guarded(self._line.run(step))
+        return result
 
 
-class _Guarded:
-    """A line whose every step ends within a deadline, and whose errors are ours."""
+class Reader:
+    """A look at what is committed, as those who await see it."""
 
-    def __init__(self, line: Line, ours: Callable[[Exception], Exception]) -> None:
-        self._line = line
-        self._ours = ours
+    def __init__(self, database: "Database") -> None:
+        self._database = database
 
-    async def run(self, work: Work[T]) -> T:
-        try:
-            async with asyncio.timeout(IO_SECONDS):
-                return await self._line.run(work)
-        except (SQLAlchemyError, OSError, TimeoutError) as error:
-            raise self._ours(error) from error
-        except Exception as error:
-            # Drivers raise errors of their own while a server is starting or stopping.
-            if type(error).__module__.split(".")[0] not in {"asyncpg", "asyncmy"}:
-                raise
-            raise _down(error) from error
+    async def execute(self, statement: Executable, values: Any = None) -> Result[Any]:
+        """Run one query and fetch all its rows."""
+        return await self._database.look(lambda session: _fetched(session, statement, values))
 
-    async def close(self) -> None:
-        try:
-            async with asyncio.timeout(IO_SECONDS):
-                await self._line.close()
-        except (OSError, SQLAlchemyError, TimeoutError):
-            # It is gone already, which is all that was wanted.
-            return
+
+def _fetched(session: Session, statement: Executable, values: Any) -> Result[Any]:
+    result = session.execute(statement, values)
+    return result.freeze()() if result.returns_rows else result
 
 
 class Database:
@@ -144,33 +130,43 @@ class Database:
                 self._announce(session)
             return result, session.topics
 
-        async with self._queue, self._line(read_only=False) as line:
-            result, topics = await line.run(transaction)
+        async with self._queue:
+            performed = self.link.perform(transaction, read_only=False)
+            result, topics = await self._guarded(performed)
         self._tell(topics)
         return result
 
+    async def look(self, work: Callable[[Session], T]) -> T:
+        """Look at what is committed."""
+        looked = self.link.perform(lambda c: work(Session(c)), read_only=True)
+        return await self._guarded(looked)
+
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[Opened]:
-        """Open a connection for reading what is committed."""
-        async with self._line(read_only=True) as line:
-            yield Opened(line)
+    async def read(self) -> AsyncIterator[Reader]:
+        """Look at what is committed, a query at a time."""
+        yield Reader(self)
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[Opened]:
         """Open a transaction between steps, commit it at the end, then wake who waits."""
-        async with self._queue, self._line(read_only=False) as line:
-            await line.run(lambda connection: connection.begin())
-            opened = Opened(line)
+        async with self._queue, self._line() as line:
+            opened = Opened(line, self._guarded)
+            await opened.run(lambda session: session.connection.begin())
             yield opened
 
-            def commit(connection: Connection) -> None:
-                session = Session(connection)
+            def commit(session: Session) -> None:
                 session.topics = opened.topics
                 self._announce(session)
-                connection.commit()
+                session.connection.commit()
 
-            await line.run(commit)
+            await opened.run(commit)
         self._tell(opened.topics)
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[Opened]:
+        """Hold one connection, with no transaction on it, for as long as it lives."""
+        async with self._line() as line:
+            yield Opened(line, self._guarded)
 
     def _announce(self, session: Session) -> None:
         if self.dialect.announce is not None:
@@ -183,12 +179,27 @@ class Database:
             self.signal.tell(topic)
 
     @asynccontextmanager
-    async def _line(self, *, read_only: bool) -> AsyncIterator[Line]:
-        line = _Guarded(self.link.line(read_only=read_only), self._ours)
+    async def _line(self) -> AsyncIterator[Line]:
+        line = self.link.line()
         try:
             yield line
         finally:
-            await line.close()
+            # What cannot be closed is gone already, which is all that is wanted.
+            with suppress(StoreDown):
+                await self._guarded(line.close())
+
+    async def _guarded(self, step: Awaitable[T]) -> T:
+        """Bound a step in time, and make its errors ours."""
+        try:
+            async with asyncio.timeout(IO_SECONDS):
+                return await step
+        except (SQLAlchemyError, OSError, TimeoutError) as error:
+            raise self._ours(error) from error
+        except Exception as error:
+            # Drivers raise errors of their own while a server is starting or stopping.
+            if type(error).__module__.split(".")[0] not in {"asyncpg", "asyncmy"}:
+                raise
+            raise _down(error) from error
 
     def _ours(self, error: Exception) -> Exception:
         if not isinstance(error, DBAPIError):

@@ -2,14 +2,15 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Row, Select, delete, func, literal, null, select, union_all
+from sqlalchemy import Row, Select, TextClause, delete, func, null, select, text, union_all
 
 from mimawari.kernel.job import ENDED, LIVE, Job, JobView, State
 from mimawari.store.sql.arguments import load
-from mimawari.store.sql.engine import Database, Session
-from mimawari.store.sql.tables import inbox, jobs
+from mimawari.store.sql.engine import Database, Session, as_rows
+from mimawari.store.sql.tables import inbox, jobs, to_micros, to_time
 
 PURGE_BATCH = 1000
 
@@ -24,6 +25,10 @@ class SqlJobs:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        kinds = database.dialect.rows(kind="text")
+        self._first = text(
+            f"SELECT MIN(due_at) FROM jobs WHERE kind IN (SELECT kind FROM {kinds} r)"
+        )
 
     async def expired(self, now: datetime, most: int) -> list[Job]:
         """List claimed jobs whose lease has run out; changes nothing."""
@@ -39,31 +44,21 @@ class SqlJobs:
         """Tell when the next job of these kinds is due or the next lease of theirs runs out."""
         if not kinds:
             return None
-        firsts = [
-            select(func.min(jobs.c.due_at).label("due_at")).where(
-                jobs.c.kind == kind, jobs.c.state == state
-            )
-            for kind in sorted(kinds)
-            for state in LIVE
-        ]
-        earliest = select(func.min(union_all(*firsts).subquery().c.due_at))
-        async with self._database.read() as connection:
-            due_at: datetime | None = (await connection.execute(earliest)).scalar()
-        return due_at
+        values = as_rows([(kind,) for kind in kinds])
+        micros = await self._database.look(lambda s: s.execute(self._first, values).scalar())
+        return None if micros is None else to_time(micros)
 
     async def depths(self, kinds: Collection[str], most: int) -> Mapping[str, int]:
         """Count the due, unclaimed jobs of each kind, up to `most` of each."""
         if not kinds:
             return {}
-        now = self._database.clock.now()
-        counts = []
-        for kind in sorted(kinds):
-            due = (jobs.c.kind == kind) & (jobs.c.state == State.PENDING) & (jobs.c.due_at <= now)
-            some = select(jobs.c.id).where(due).limit(most).subquery()
-            counts.append(select(literal(kind).label("kind"), func.count(some.c.id).label("n")))
-        async with self._database.read() as connection:
-            rows = await connection.execute(union_all(*counts))
-            return {row.kind: row.n for row in rows}
+        names = sorted(kinds)
+        now = to_micros(self._database.clock.now())
+        values: dict[str, str | int] = {"now": now, "most": most}
+        values |= {f"kind_{at}": name for at, name in enumerate(names)}
+        counting = _depths(len(names))
+        rows = await self._database.look(lambda s: s.execute(counting, values).all())
+        return {names[row.at]: row.n for row in rows}
 
     async def kinds(self) -> frozenset[str]:
         """Name the kinds that have live jobs."""
@@ -155,6 +150,18 @@ class SqlJobs:
     @staticmethod
     def _forget(session: Session, ids: Sequence[str]) -> None:
         session.execute(delete(inbox).where(inbox.c.id.in_(ids)))
+
+
+@cache
+def _depths(kinds: int) -> TextClause:
+    """Compose the count for so many kinds, once."""
+    due = "state = 'pending' AND due_at <= :now LIMIT :most"
+    counts = [
+        f"SELECT {at} AS at, COUNT(*) AS n FROM"
+        f" (SELECT 1 FROM jobs WHERE kind = :kind_{at} AND {due}) some_{at}"
+        for at in range(kinds)
+    ]
+    return text(" UNION ALL ".join(counts))
 
 
 def _live() -> Select[Any]:

@@ -75,8 +75,7 @@ class SqlLimiter:
     async def peek(self, limit: Limit) -> Wait | None:
         """Tell what `acquire` would wait for, without taking anything."""
         now = self._database.clock.mark()
-        async with self._database.read() as opened:
-            return await opened.run(lambda session: self._wait(session, limit, now))
+        return await self._database.look(lambda session: self._wait(session, limit, now))
 
     def _lock(self, session: Session, name: str) -> int:
         upsert = self._database.dialect.upsert(limits, {"name": name, "given": 0}, {"name": name})

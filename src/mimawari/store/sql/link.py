@@ -39,8 +39,12 @@ class Link(Protocol):
         """The plain engine, for events."""
         ...
 
-    def line(self, *, read_only: bool) -> Line:
-        """Return a connection that is not open yet."""
+    async def perform(self, work: Work[T], *, read_only: bool) -> T:
+        """Run a plain function on a connection of its own."""
+        ...
+
+    def line(self) -> Line:
+        """Return a connection for several steps, not open yet."""
         ...
 
     async def close(self) -> None:
@@ -59,9 +63,17 @@ class ServerLink:
         """The plain engine, for events."""
         return self._engine.sync_engine
 
-    def line(self, *, read_only: bool) -> Line:
-        """Return a connection that is not open yet."""
+    async def perform(self, work: Work[T], *, read_only: bool) -> T:
+        """Run a plain function on a connection of its own."""
         del read_only
+        line = self.line()
+        try:
+            return await line.run(work)
+        finally:
+            await line.close()
+
+    def line(self) -> Line:
+        """Return a connection for several steps, not open yet."""
         return _ServerLine(self._engine.connect())
 
     async def close(self) -> None:
@@ -103,10 +115,19 @@ class FileLink:
         """The plain engine, for events."""
         return self._engine
 
-    def line(self, *, read_only: bool) -> Line:
-        """Return a connection that is not open yet."""
-        threads = self._readers if read_only else self._writer
-        return _FileLine(self._engine, threads, read_only=read_only)
+    async def perform(self, work: Work[T], *, read_only: bool) -> T:
+        """Run a plain function on a connection of its own."""
+
+        def step() -> T:
+            options = {READ_ONLY: read_only}
+            with self._engine.connect().execution_options(**options) as connection:
+                return work(connection)
+
+        return await _hop(self._readers if read_only else self._writer, step)
+
+    def line(self) -> Line:
+        """Return a connection for several steps, not open yet."""
+        return _FileLine(self._engine, self._writer)
 
     async def close(self) -> None:
         """Let go of everything."""
@@ -116,29 +137,29 @@ class FileLink:
 
 
 class _FileLine:
-    def __init__(self, engine: Engine, threads: Executor, *, read_only: bool) -> None:
+    def __init__(self, engine: Engine, thread: Executor) -> None:
         self._engine = engine
-        self._threads = threads
-        self._options = {READ_ONLY: read_only}
+        self._thread = thread
         self._connection: Connection | None = None
 
     async def run(self, work: Work[T]) -> T:
-        return await self._hop(lambda: work(self._opened()))
+        return await _hop(self._thread, lambda: work(self._opened()))
 
     def _opened(self) -> Connection:
         if self._connection is None:
-            self._connection = self._engine.connect().execution_options(**self._options)
+            self._connection = self._engine.connect()
         return self._connection
 
     async def close(self) -> None:
         if self._connection is not None:
-            await self._hop(self._connection.close)
+            await _hop(self._thread, self._connection.close)
 
-    async def _hop(self, step: Callable[[], T]) -> T:
-        """Run a step in a thread; who is cancelled meanwhile waits for its end all the same."""
-        future = asyncio.get_running_loop().run_in_executor(self._threads, step)
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            await asyncio.wait({future})
-            raise
+
+async def _hop(threads: Executor, step: Callable[[], T]) -> T:
+    """Run a step in a thread; who is cancelled meanwhile waits for its end all the same."""
+    future = asyncio.get_running_loop().run_in_executor(threads, step)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.wait({future})
+        raise

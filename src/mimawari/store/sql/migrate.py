@@ -51,8 +51,7 @@ def _version(connection: Connection) -> Version:
 
 async def find_version(database: Database) -> Version:
     """Tell which step a database is at."""
-    async with database.read() as opened:
-        return await opened.run(lambda session: _version(session.connection))
+    return await database.look(lambda session: _version(session.connection))
 
 
 async def upgrade(database: Database) -> Version:

@@ -99,7 +99,7 @@ class SqlSignal(LocalSignal):
             if sender != self.name:
                 self.tell(topic)
 
-        async with self._database.read() as opened:
+        async with self._database.held() as opened:
             driver: Any = await opened.run(lambda s: s.connection.connection.driver_connection)
             driver.add_termination_listener(lambda _: closed.set())
             await driver.add_listener("mimawari", called)

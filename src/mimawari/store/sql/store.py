@@ -13,7 +13,7 @@ from mimawari.store.sql.breaker import SqlBreaker
 from mimawari.store.sql.cache import SqlCache
 from mimawari.store.sql.commit import SqlCommit, SqlTx
 from mimawari.store.sql.cursor import SqlCursor
-from mimawari.store.sql.engine import Database, Opened
+from mimawari.store.sql.engine import Database, Reader
 from mimawari.store.sql.limiter import SqlLimiter
 from mimawari.store.sql.outbox import SqlOutbox
 from mimawari.store.sql.queue import SqlQueue
@@ -47,10 +47,10 @@ class SqlStore:
         return self._commit.edit()
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[Opened]:
+    async def read(self) -> AsyncIterator[Reader]:
         """Look at what is committed."""
-        async with self.database.read() as opened:
-            yield opened
+        async with self.database.read() as reader:
+            yield reader
 
     async def ping(self) -> None:
         """Raise StoreDown unless the database answers soon."""

@@ -1,0 +1,1 @@
+"""Benchmarks of the kernel against its peers and against a raw floor."""

@@ -1,0 +1,37 @@
+"""Run all benchmarks, or the one that the environment's ONLY names."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+from bench import queue
+from bench.report import Part, show, write
+
+# Of the table where it goes to a file.
+WIDTH = 100
+RESULTS = Path(__file__).resolve().parent / "results.json"
+PARTS: dict[str, Callable[[Progress], Part]] = {"queue": queue.run}
+
+
+def chosen(only: str) -> list[str]:
+    """Give the names of the parts to run."""
+    if only and only not in PARTS:
+        raise SystemExit(f"ONLY={only} is none of: {', '.join(PARTS)}")
+    return [only] if only else list(PARTS)
+
+
+def main() -> None:
+    """Run the chosen parts, write their rows and print their tables."""
+    for name in chosen(os.environ.get("ONLY", "")):
+        with Progress(console=Console(stderr=True)) as progress:
+            part = PARTS[name](progress)
+        write(part.rows, RESULTS)
+        show(name, part, Console(width=None if sys.stdout.isatty() else WIDTH))
+
+
+if __name__ == "__main__":
+    main()
