@@ -30,6 +30,11 @@ def plain_digits(value: Any) -> Any:
     return value
 
 
+def whole_number(value: Any) -> Any:
+    """Take 60.0 for 60: JSON has one kind of number only."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def parse_duration(text: str) -> timedelta:
     """Read '90s', '5m', '1h30m' or '2d'."""
     compact = text.strip()

@@ -17,12 +17,13 @@ from mimawari.kernel.ports import Limit
 from mimawari.sim.counting import CountingSite
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
-from tests.conftest import Databases
+from tests.conftest import ENGINES, Databases
 from tests.faults.world import FULL, kill, running_site, spawn
 
-SCALE = 240.0
+# A grant is good for 60 s, which is 0.6 s of real time here: enough for a busy machine.
+SCALE = 100.0
 SPACING_SECONDS = 720 / SCALE
-GRANTS = 25 if FULL else 7
+GRANTS = 40 if FULL else 7
 FIVE_AN_HOUR = Limit("rentals.detail", 5, timedelta(hours=1))
 ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
 _shared = multiprocessing.get_context("forkserver")
@@ -61,12 +62,10 @@ async def ask(url: str, address: str, turned: Any) -> None:
                 await store.limiter.settle(verdict)
 
 
-async def test_the_site_never_counts_more_than_five_an_hour(
-    engine: str, databases: Databases
-) -> None:
+async def judged(engine: str, url: str) -> None:
+    """Let three processes ask, die and be born while their clocks are turned, and count."""
     chance = random.Random(engine)
     turned = _shared.Value(c_double, 0.0)
-    url = databases.fresh(engine)
     store = SqlStore(url, RealClock())
     await upgrade(store.database)
     await store.close()
@@ -76,7 +75,7 @@ async def test_the_site_never_counts_more_than_five_an_hour(
         try:
             async with asyncio.timeout(GRANTS * SPACING_SECONDS * 3 + 30):
                 while len(site.seen) < GRANTS:
-                    await asyncio.sleep(chance.uniform(0.1, 1.5))
+                    await asyncio.sleep(chance.uniform(0.1, 3.0))
                     turned.value = chance.choice((-3600.0, -60.0, 0.0, 3600.0, 7200.0))
                     victim = chance.randrange(3)
                     kill(asking[victim])
@@ -85,6 +84,11 @@ async def test_the_site_never_counts_more_than_five_an_hour(
             for process in asking:
                 kill(process)
     arrivals = sorted(entry["ticks"] for entry in site.seen)
+    assert len(arrivals) >= GRANTS
     for first, sixth in zip(arrivals, arrivals[5:], strict=False):
         assert sixth - first >= 3600
-    assert len(arrivals) >= GRANTS
+
+
+async def test_the_site_never_counts_more_than_five_an_hour(databases: Databases) -> None:
+    # Side by side, because nearly all of it is waiting.
+    await asyncio.gather(*(judged(engine, databases.fresh(engine)) for engine in ENGINES))

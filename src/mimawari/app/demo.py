@@ -17,7 +17,7 @@ from sqlalchemy import select
 
 from mimawari import log
 from mimawari.app import show
-from mimawari.app.keys import load_keys
+from mimawari.app.keys import key_file
 from mimawari.app.ops import System
 from mimawari.app.serve import Uvicorn, listen, serve
 from mimawari.errors import BadInput
@@ -105,13 +105,13 @@ async def _place_pages(system: System, address: str) -> None:
 
 def _greet(system: System, address: str) -> None:
     data = system.settings.data
-    key = load_keys(system.settings)[0].decode()
     show.console.rule("Mimawari 見回り: the demo")
     show.console.print(
         "The whole system goes round to a simulated site of five pages; a second is a minute.\n"
         "In another terminal, try:\n\n"
-        f"  curl -H 'X-API-Key: {key}' '{address}/api/why?name=example:garden'\n"
-        f"  curl -H 'X-API-Key: {key}' '{address}/api/jobs?limit=3'\n"
+        f"  key=$(cat {key_file(system.settings)})\n"
+        f'  curl -H "X-API-Key: $key" "{address}/api/why?name=example:garden"\n'
+        f'  curl -H "X-API-Key: $key" "{address}/api/jobs?limit=3"\n'
         f"  tail -f {data / 'log'}\n\n"
         "Ctrl-C stops it and leaves nothing behind.\n",
         highlight=False,

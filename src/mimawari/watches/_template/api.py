@@ -8,15 +8,17 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
+from starlette.exceptions import HTTPException
 
-from mimawari.errors import BadInput
+from mimawari.app.envelope import errors
 from mimawari.kernel.ports import Entry, Store
-from mimawari.text import plain_digits
+from mimawari.text import plain_digits, whole_number
 from mimawari.watches._template import sync
 from mimawari.watches._template.tables import pages
 
 router = APIRouter(prefix="/api/example")
 
+Seconds = Annotated[int, Ge(10), Le(7 * 86400), BeforeValidator(whole_number)]
 Most = Annotated[int, Ge(1), Le(500), BeforeValidator(plain_digits), Query()]
 
 
@@ -27,7 +29,7 @@ class PageIn(BaseModel):
 
     name: str = Field(min_length=1, max_length=150, pattern="^[a-z0-9-]+$")
     url: str = Field(max_length=500, pattern=r"^https?://[!-~]+$")
-    every_seconds: int = Field(default=60, ge=10, le=7 * 86400)
+    every_seconds: Seconds = 60
 
 
 class PageOut(BaseModel):
@@ -67,7 +69,7 @@ async def list_pages(request: Request, limit: Most = 100) -> PagesOut:
     return PagesOut(pages=shown)
 
 
-@router.post("/pages", status_code=201)
+@router.post("/pages", status_code=201, responses=errors(409))
 async def add_page(request: Request, page: PageIn) -> PageOut:
     """Go round to one more page, from now on."""
     store: Store = request.app.state.store
@@ -86,7 +88,7 @@ async def add_page(request: Request, page: PageIn) -> PageOut:
             tx.place(entry)
     except IntegrityError as error:
         message = f"there is a page {page.name!r} already; choose another name"
-        raise BadInput(message) from error
+        raise HTTPException(409, message) from error
     return PageOut(
         name=page.name,
         url=page.url,

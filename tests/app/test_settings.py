@@ -1,0 +1,154 @@
+"""Every setting by every name of its own, and one clear sentence for what cannot be used."""
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimawari.errors import BadInput
+from mimawari.settings import Settings, load_settings, names_of
+
+Load = Callable[..., Settings]
+FIELDS = tuple(Settings.model_fields)
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Read settings from an environment of just the variables given."""
+    for name in {*os.environ} & {name for field in FIELDS for name in names_of(field)}:
+        monkeypatch.delenv(name)
+
+    def read(**variables: str) -> Settings:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        return load_settings()
+
+    return read
+
+
+URL = "postgresql://user:word@host/name"
+EXAMPLES: dict[str, tuple[str, Any]] = {
+    "data": ("/some/folder", Path("/some/folder")),
+    "database_url": (URL, URL),
+    "host": ("::1", "::1"),
+    "port": ("0", 0),
+    "api_keys": ("one, ключ", ("one", "ключ")),
+    "api_rate": ("7", 7),
+    "log_level": ("WARNING", "warning"),
+    "time_scale": ("2.5", 2.5),
+    "scheduler_batch": ("17", 17),
+    "scheduler_deepest": ("0", 0),
+    "janitor_every": ("1h30m", timedelta(minutes=90)),
+    "keep_done": ("2d", timedelta(days=2)),
+    "keep_dead": ("300", timedelta(minutes=5)),
+    "keep_events": ("36500d", timedelta(days=36500)),
+}
+NAMES = [(field, name) for field in FIELDS for name in names_of(field)]
+
+
+def sentence(load: Load, **variables: str) -> str:
+    """Return the sentence an environment is refused with."""
+    with pytest.raises(BadInput) as refused:
+        load(**variables)
+    assert refused.value.code == "bad_setting"
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(("field", "name"), NAMES)
+def test_every_name_sets_its_field(load: Load, field: str, name: str) -> None:
+    text, value = EXAMPLES[field]
+    assert getattr(load(**{name: text}), field) == value
+
+
+@pytest.mark.parametrize(
+    ("alias", "field"),
+    [
+        ("DB_DSN", "database_url"),
+        ("API_KEY", "api_keys"),
+        ("LOG_LEVEL", "log_level"),
+        ("SCHEDULER_BATCH_SIZE", "scheduler_batch"),
+        ("SCHEDULER_BACKPRESSURE_THRESHOLD", "scheduler_deepest"),
+        ("JANITOR_INTERVAL", "janitor_every"),
+    ],
+)
+def test_the_names_of_the_specs_are_known_and_ours_goes_first(
+    load: Load, alias: str, field: str
+) -> None:
+    ours, theirs = names_of(field)
+    assert theirs == alias
+    text, value = EXAMPLES[field]
+    other = {"database_url": "sqlite:///x", "api_keys": "x", "log_level": "debug"}.get(field, "9")
+    assert getattr(load(**{alias: other, ours: text}), field) == value
+
+
+def test_all_have_a_default_that_works(load: Load) -> None:
+    settings = load()
+    assert (settings.host, settings.port, settings.api_keys) == ("127.0.0.1", 8084, ())
+    assert settings.data.is_absolute()
+    assert settings.database == f"sqlite:///{settings.data / 'mimawari.db'}"
+    assert load(DB_DSN=URL).database == URL
+
+
+def test_variables_of_others_are_left_alone(load: Load) -> None:
+    others = {"HOST": "h", "PORT": "1", "DATA": "/x", "TIME_SCALE": "9", "API_KEYS": "x"}
+    assert load(**others) == load()
+    assert load().port == 8084
+
+
+BAD = [
+    ("MIMAWARI_PORT", "65536"),
+    ("MIMAWARI_PORT", "-1"),
+    ("MIMAWARI_PORT", "8_084"),
+    ("MIMAWARI_PORT", "\uff18\uff10"),
+    ("MIMAWARI_PORT", ""),
+    ("MIMAWARI_DATA", " "),
+    ("MIMAWARI_API_RATE", "0"),
+    ("MIMAWARI_TIME_SCALE", "0"),
+    ("MIMAWARI_TIME_SCALE", "nan"),
+    ("MIMAWARI_TIME_SCALE", "fast"),
+    ("LOG_LEVEL", "loud"),
+    ("MIMAWARI_LOG_LEVEL", ""),
+    ("SCHEDULER_BATCH_SIZE", "many"),
+    ("SCHEDULER_BACKPRESSURE_THRESHOLD", "-1"),
+    ("SCHEDULER_BACKPRESSURE_THRESHOLD", str(10**30)),
+    ("JANITOR_INTERVAL", "often"),
+    ("JANITOR_INTERVAL", "0s"),
+    ("JANITOR_INTERVAL", "\uff15"),
+    ("MIMAWARI_KEEP_DONE", f"{'9' * 20}d"),
+    ("MIMAWARI_KEEP_DEAD", "36501d"),
+    ("MIMAWARI_KEEP_EVENTS", "-1d"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_a_bad_value_is_refused_by_the_name_it_was_given_under(
+    load: Load, name: str, value: str
+) -> None:
+    message = sentence(load, **{name: value})
+    assert message.startswith(f"{name}: ")
+    assert "Value error" not in message
+
+
+@pytest.mark.parametrize("name", ["MIMAWARI_API_KEYS", "API_KEY"])
+@pytest.mark.parametrize("value", ["", " ", ",", "good,", ",good", "good, ,better"])
+def test_an_empty_api_key_is_refused_and_no_key_is_repeated(
+    load: Load, name: str, value: str
+) -> None:
+    message = sentence(load, **{name: value})
+    assert message.startswith(f"{name}: an API key is empty")
+    assert "good" not in message
+
+
+def test_all_that_is_wrong_is_said_at_once(load: Load) -> None:
+    message = sentence(load, MIMAWARI_PORT="x", LOG_LEVEL="x")
+    assert "MIMAWARI_PORT: " in message
+    assert "; LOG_LEVEL: " in message
+
+
+def test_settings_cannot_be_changed(load: Load) -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load().port = 1

@@ -1,0 +1,165 @@
+"""What a task is given: limits that are waited for or not, and one commit."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from mimawari.errors import BadInput, LeaseLost, Wait
+from mimawari.kernel.clock import VirtualClock
+from mimawari.kernel.context import PATIENCE, Context
+from mimawari.kernel.job import Job, NewJob, State, Want
+from mimawari.kernel.limits import VALID_FOR
+from mimawari.kernel.ports import Grant, Limit
+from mimawari.kernel.watch import Watch, Watches
+from mimawari.store.sql import SqlStore
+
+HOUR = timedelta(hours=1)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def context(store: SqlStore, clock: VirtualClock, *limits: Limit) -> Context:
+    return Context(store, clock, Watches([Watch(name="w", tasks=(), limits=limits)]))
+
+
+async def claimed(store: SqlStore) -> Job:
+    """Put a job and claim it."""
+    await store.queue.put([NewJob(kind="t")])
+    want = Want(kind="t", most=1, lease_for=HOUR)
+    [job] = (await store.queue.turn((), [want], "w")).jobs
+    return job
+
+
+async def state_of(store: SqlStore, job: Job) -> State:
+    view = await store.queue.find(job.id)
+    assert view is not None
+    return view.state
+
+
+async def test_a_free_limit_gives_leave_at_once(store: SqlStore, clock: VirtualClock) -> None:
+    ctx = context(store, clock, Limit("x", 5, HOUR))
+    grant = await ctx.limit("x", caller="worker")
+    assert (grant.limit, ctx.grants) == ("x", [grant])
+    assert grant.is_valid(clock.mark())
+
+
+async def test_a_short_wait_is_slept_through_to_the_exact_time(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    ctx, start = context(store, clock, Limit("x", 180, HOUR)), clock.now()
+    await ctx.limit("x", caller="worker")
+    waiting = asyncio.create_task(ctx.limit("x", caller="worker"))
+    async with asyncio.timeout(10):
+        while not clock.sleeping:
+            await clock.advance(timedelta(0))
+        await clock.advance(PATIENCE - MICROSECOND)
+        assert not waiting.done()
+        await clock.advance(MICROSECOND)
+        second = await waiting
+    assert second.mark.wall == start + PATIENCE
+    assert len(ctx.grants) == 2
+
+
+async def test_a_wait_beyond_patience_is_raised_and_takes_nothing(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    limit = Limit("x", 1, PATIENCE + MICROSECOND)
+    ctx, start = context(store, clock, limit), clock.now()
+    await ctx.limit("x", caller="worker")
+    await ctx.settle()
+    with pytest.raises(Wait) as raised:
+        await ctx.limit("x", caller="worker")
+    assert raised.value.until == start + PATIENCE + MICROSECOND
+    assert (raised.value.reason, raised.value.blocked_by) == ("limit", "limit x")
+    assert (ctx.grants, clock.sleeping) == ([], 0)
+    await clock.advance(PATIENCE + MICROSECOND)
+    await ctx.limit("x", caller="worker")
+
+
+async def test_a_short_wait_that_grows_is_raised_after_all(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    limit = Limit("x", 180, HOUR)
+    ctx, start = context(store, clock, limit), clock.now()
+    await ctx.limit("x", caller="worker")
+    waiting = asyncio.create_task(ctx.limit("x", caller="worker"))
+    async with asyncio.timeout(10):
+        while not clock.sleeping:
+            await clock.advance(timedelta(0))
+        await store.limiter.hold("x", start + HOUR, "Retry-After")
+        await clock.advance(PATIENCE)
+        with pytest.raises(Wait) as raised:
+            await waiting
+    assert (raised.value.until, raised.value.reason) == (start + HOUR, "Retry-After")
+
+
+async def test_an_unknown_limit_is_refused_by_name(store: SqlStore, clock: VirtualClock) -> None:
+    with pytest.raises(BadInput, match="no watch declares a limit 'y'"):
+        await context(store, clock, Limit("x", 1, HOUR)).limit("y", caller="worker")
+
+
+async def test_settling_frees_every_grant_of_the_job_once(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    one, two = Limit("one", 1, HOUR), Limit("two", 1, HOUR)
+    ctx, start = context(store, clock, one, two), clock.now()
+    for limit in (one, two):
+        await ctx.limit(limit.name, caller="worker")
+    await clock.advance(timedelta(seconds=7))
+    await ctx.settle()
+    assert ctx.grants == []
+    for limit in (one, two):
+        wait = await store.limiter.peek(limit)
+        assert wait is not None
+        assert wait.until == start + timedelta(seconds=7) + HOUR
+    await clock.advance(timedelta(seconds=7))
+    await ctx.settle()
+    unchanged = await store.limiter.peek(one)
+    assert unchanged is not None
+    assert unchanged.until == start + timedelta(seconds=7) + HOUR
+
+
+async def test_a_grant_that_nobody_settles_counts_until_its_leave_has_run_out(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    limit, start = Limit("x", 1, HOUR), clock.now()
+    assert isinstance(await store.limiter.acquire(limit, "dead"), Grant)
+    wait = await store.limiter.peek(limit)
+    assert wait is not None
+    assert wait.until == start + VALID_FOR + HOUR
+
+
+async def test_a_commit_ends_the_job_and_is_remembered(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    ctx, job = context(store, clock), await claimed(store)
+    async with ctx.commit(job) as tx:
+        tx.move("cursor", "1")
+        assert not ctx.committed
+    assert ctx.committed
+    assert await state_of(store, job) == State.DONE
+    assert await store.cursor.find("cursor") == "1"
+
+
+async def test_a_commit_that_fails_changes_nothing_and_is_not_remembered(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    ctx, job = context(store, clock), await claimed(store)
+    with pytest.raises(ZeroDivisionError):
+        async with ctx.commit(job) as tx:
+            tx.move("cursor", "1")
+            raise ZeroDivisionError
+    assert not ctx.committed
+    assert await state_of(store, job) == State.PROCESSING
+    assert await store.cursor.find("cursor") is None
+
+
+async def test_a_commit_of_a_lost_job_is_refused(store: SqlStore, clock: VirtualClock) -> None:
+    ctx, job = context(store, clock), await claimed(store)
+    async with context(store, clock).commit(job):
+        pass
+    entered = False
+    with pytest.raises(LeaseLost):
+        async with ctx.commit(job):
+            entered = True
+    assert (entered, ctx.committed) == (False, False)
