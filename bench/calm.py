@@ -17,8 +17,8 @@ from mimawari.kernel.context import Context
 from mimawari.kernel.deliverer import Deliverer, LogDestination
 from mimawari.kernel.janitor import Janitor
 from mimawari.kernel.job import Job
-from mimawari.kernel.ports import Entry
 from mimawari.kernel.scheduler import Scheduler
+from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Watch, Watches, task
 from mimawari.kernel.worker import Worker
 from mimawari.store.sql import SqlStore

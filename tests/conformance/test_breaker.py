@@ -8,7 +8,7 @@ import pytest
 
 from mimawari.errors import Wait
 from mimawari.kernel.clock import VirtualClock
-from mimawari.kernel.ports import BreakerPolicy, BreakerView
+from mimawari.kernel.values import BreakerPolicy, BreakerView
 from mimawari.store.sql import SqlStore
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -101,6 +101,15 @@ async def test_a_failed_trial_opens_it_again_at_once(store: SqlStore, clock: Vir
     view = await store.breaker.failed("site", patient, "429")
     assert view == BreakerView("site", "open", 2, clock.now() + timedelta(hours=3), "429")
     assert (await away(store)).until == view.until
+
+
+async def test_after_a_failed_trial_the_pause_is_no_longer_for_the_time_the_trial_had(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    await on_trial(store, clock)
+    brisk = BreakerPolicy(failures=1, cool_for=timedelta(minutes=1))
+    view = await store.breaker.failed("site", brisk, "429")
+    assert view.until == clock.now() + timedelta(minutes=1)
 
 
 async def test_a_trial_that_worked_closes_it_for_everybody(

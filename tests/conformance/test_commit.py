@@ -10,8 +10,9 @@ from sqlalchemy import insert, select, update
 from mimawari.errors import LeaseLost
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.job import End, Job, NewJob, State, Want
-from mimawari.kernel.ports import Delivery, Entry, Event, Tx
+from mimawari.kernel.ports import Tx
 from mimawari.kernel.signal import JOBS, OUTBOX
+from mimawari.kernel.values import Delivery, Entry, Event
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import meta
 

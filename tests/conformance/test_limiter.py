@@ -11,7 +11,7 @@ from sqlalchemy import func, insert, select
 from mimawari.errors import Wait
 from mimawari.kernel.clock import Mark, VirtualClock
 from mimawari.kernel.limits import VALID_FOR
-from mimawari.kernel.ports import Grant, Limit
+from mimawari.kernel.values import Grant, Limit
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import grants, limits
 

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from mimawari.ids import new_id
 from mimawari.kernel.clock import VirtualClock
-from mimawari.kernel.ports import Delivery, Event, NewEvent
+from mimawari.kernel.values import Delivery, Event, NewEvent
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import lanes, outbox
 

@@ -9,8 +9,8 @@ from sqlalchemy import update
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.job import End, Job, NewJob, State, Want
-from mimawari.kernel.ports import Entry, Move
 from mimawari.kernel.signal import SCHEDULE
+from mimawari.kernel.values import Entry, Move
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import schedule
 

@@ -9,8 +9,8 @@ import pytest
 from mimawari.ids import new_id
 from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.kernel.job import Job, NewJob, Want
-from mimawari.kernel.ports import Entry, NewEvent
 from mimawari.kernel.signal import JOBS, OUTBOX, SCHEDULE, Bell, LocalSignal
+from mimawari.kernel.values import Entry, NewEvent
 from mimawari.store.sql import SqlStore
 
 HOUR = timedelta(hours=1)

@@ -13,7 +13,7 @@ import structlog
 
 from mimawari.errors import Wait
 from mimawari.kernel.clock import Mark, RealClock, ScaledClock
-from mimawari.kernel.ports import Limit
+from mimawari.kernel.values import Limit
 from mimawari.sim.counting import CountingSite
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade

@@ -9,8 +9,8 @@ import structlog
 from sqlalchemy import select
 
 from mimawari.kernel.clock import RealClock
-from mimawari.kernel.ports import Entry
 from mimawari.kernel.scheduler import Scheduler
+from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Watches
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import jobs

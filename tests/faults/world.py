@@ -21,7 +21,7 @@ from mimawari.kernel.clock import RealClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.deliverer import Deliverer
 from mimawari.kernel.job import End, Job, NewJob, State, Turn, Want
-from mimawari.kernel.ports import Event
+from mimawari.kernel.values import Event
 from mimawari.kernel.watch import Watch, Watches, task
 from mimawari.kernel.worker import Worker
 from mimawari.sim.counting import CountingSite

@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
+from sqlalchemy import update
 
 from mimawari.errors import Blocked, Gone, Invalid, Transient
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.context import Context
-from mimawari.kernel.job import Job, JobView, NewJob, State, Want
-from mimawari.kernel.ports import BreakerPolicy, Limit
+from mimawari.kernel.job import End, Job, JobView, NewJob, State, Want
 from mimawari.kernel.rescue import rescue
+from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Task, Watch, task
 from mimawari.store.sql import SqlStore
+from mimawari.store.sql.tables import jobs
 from tests.kernel.rounds import Rounds
 
 HOUR = timedelta(hours=1)
@@ -153,7 +156,7 @@ async def test_a_long_limit_gives_the_place_to_others_and_uses_no_attempt(
         await put_one(store)
     start = clock.now()
     await rounds.pass_time(timedelta(hours=2))
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(times)]
     assert times[0] == start
     assert len(times) == 6
     assert min(gaps) >= timedelta(seconds=720)
@@ -220,10 +223,6 @@ async def test_an_undecodable_job_is_buried_with_the_reason(
     run, seen = raising(None)
     job_id = await put_one(store)
     async with store.database.write() as session:
-        from sqlalchemy import update
-
-        from mimawari.store.sql.tables import jobs
-
         await session.execute(update(jobs).values(args="{broken"))
     await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
     view = await found(store, job_id)
@@ -299,8 +298,6 @@ async def test_a_job_whose_process_keeps_dying_is_buried_and_spares_the_others(
         want = Want(kind="t", most=10, lease_for=timedelta(minutes=1))
         claimed = (await store.queue.turn((), [want], "doomed")).jobs
         if poison not in {job.id for job in claimed}:
-            from mimawari.kernel.job import End
-
             ends = [End(id=job.id, token=job.token, state=State.DONE) for job in claimed]
             await store.queue.turn(ends, (), "doomed")
         await clock.advance(timedelta(minutes=2))

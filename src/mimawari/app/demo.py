@@ -21,7 +21,7 @@ from mimawari.app.keys import key_file
 from mimawari.app.ops import System
 from mimawari.app.serve import Uvicorn, listen, serve
 from mimawari.errors import BadInput
-from mimawari.kernel.ports import Entry
+from mimawari.kernel.values import Entry
 from mimawari.kernel.why import why
 from mimawari.settings import Settings, load_settings
 from mimawari.sim.counting import CountingSite

@@ -1,14 +1,16 @@
 """What a task is given: its limits, its commit, the clock and the log."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
 import structlog
 
+from mimawari.errors import StoreDown
 from mimawari.kernel.job import Job
-from mimawari.kernel.ports import Clock, Grant, Store, Tx
+from mimawari.kernel.ports import Clock, Store, Tx
+from mimawari.kernel.values import Grant
 from mimawari.kernel.watch import Watches
 
 PATIENCE = timedelta(seconds=20)
@@ -60,6 +62,8 @@ class Context:
 
     async def settle(self) -> None:
         """Tell the limiter that every request of this job is over."""
-        for grant in self.grants:
-            await self.store.limiter.settle(grant)
-        self.grants.clear()
+        while self.grants:
+            # One that cannot be told now counts for longer, which is the polite mistake.
+            with suppress(StoreDown):
+                await self.store.limiter.settle(self.grants[-1])
+            self.grants.pop()

@@ -8,8 +8,9 @@ from typing import Protocol
 import structlog
 
 from mimawari.errors import JobError, StoreDown, Transient
-from mimawari.kernel.ports import Clock, Delivery, Event, Store
+from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.signal import OUTBOX
+from mimawari.kernel.values import Delivery, Event
 from mimawari.text import one_line, parse_durations
 
 BATCH = 50

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from mimawari.kernel.clock import Mark
-from mimawari.kernel.ports import Limit
+from mimawari.kernel.values import Limit
 
 VALID_FOR = timedelta(seconds=60)
 """How long after a grant its request may still reach the site."""

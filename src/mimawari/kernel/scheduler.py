@@ -7,8 +7,9 @@ import structlog
 
 from mimawari.errors import StoreDown
 from mimawari.kernel.job import NewJob
-from mimawari.kernel.ports import Clock, Entry, Move, Store
+from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.signal import SCHEDULE
+from mimawari.kernel.values import Entry, Move
 from mimawari.kernel.watch import Target, Watches
 
 LONGEST = timedelta(minutes=5)

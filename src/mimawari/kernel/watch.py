@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mimawari.errors import BadInput
 from mimawari.kernel.job import Args, Job
-from mimawari.kernel.ports import BreakerPolicy, Limit, Reader
+from mimawari.kernel.ports import Reader
+from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.text import parse_duration, parse_durations
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ all go into the next one, so the busier it is the larger the batches.
 
 import asyncio
 from collections import Counter
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -28,7 +29,19 @@ AGAIN = timedelta(seconds=1)
 BREATH = timedelta(milliseconds=200)
 LONGEST = timedelta(minutes=5)
 
+T = TypeVar("T")
+
 log = structlog.get_logger(component="worker")
+
+
+async def _whole(turn: Coroutine[Any, Any, T]) -> T:
+    """Let a turn come to its end even when the worker is cancelled: it holds ends and jobs."""
+    task = asyncio.ensure_future(turn)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +101,7 @@ class Worker:
 
     async def _step(self) -> None:
         try:
-            claimed = await self.turn()
+            claimed = await _whole(self.turn())
             await self._rest(claimed)
         except StoreDown as error:
             log.warning("store down", result="retry", reason=str(error), next=str(AGAIN))
@@ -172,6 +185,9 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - a task may raise anything; the worker lives
             end = await self._end_of_error(run, error)
         finally:
+            if context.committed:
+                # Its commit has ended it, whatever the task did afterwards.
+                end = None
             del self._running[run.job.id]
             if end is not None:
                 self._ends.append(end)
@@ -186,8 +202,7 @@ class Worker:
         try:
             await run.task.run(job, context)
         finally:
-            if context.grants:
-                await context.settle()
+            await context.settle()
         if site is not None:
             await self._store.breaker.worked(site)
         if context.committed:

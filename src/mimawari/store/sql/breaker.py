@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Row, select, update
 
 from mimawari.errors import Wait
-from mimawari.kernel.ports import BreakerPolicy, BreakerView
+from mimawari.kernel.values import BreakerPolicy, BreakerView
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.tables import breakers
 from mimawari.text import one_line
@@ -50,7 +50,8 @@ class SqlBreaker:
             row = self._lock(session, site)
             failures = row.failures + 1
             opens = failures >= policy.failures or row.state != CLOSED
-            times = (until, row.until_at, self._cool(policy))
+            named = row.until_at if row.state == OPEN else None
+            times = (until, named, self._cool(policy))
             back_at = max(filter(None, times)) if opens else None
             values = {
                 "state": OPEN if opens else CLOSED,

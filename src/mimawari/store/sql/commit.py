@@ -10,7 +10,7 @@ from sqlalchemy import Executable, Result, select
 from mimawari.errors import LeaseLost, StoreDown
 from mimawari.ids import new_id
 from mimawari.kernel.job import End, Job, NewJob, State
-from mimawari.kernel.ports import Entry, NewEvent
+from mimawari.kernel.values import Entry, NewEvent
 from mimawari.store.sql.cursor import SqlCursor
 from mimawari.store.sql.engine import Database, Opened, Session
 from mimawari.store.sql.outbox import SqlOutbox

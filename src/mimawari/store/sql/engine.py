@@ -14,6 +14,7 @@ from sqlalchemy.exc import (
     OperationalError,
     SQLAlchemyError,
 )
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from mimawari.errors import StoreDown
 from mimawari.kernel.ports import Clock
@@ -202,8 +203,10 @@ class Database:
             raise _down(error) from error
 
     def _ours(self, error: Exception) -> Exception:
-        if not isinstance(error, DBAPIError):
+        if isinstance(error, OSError | TimeoutError | PoolTimeout):
             return _down(error)
+        if not isinstance(error, DBAPIError):
+            return error
         if self.dialect.contended(error):
             return Contention("another transaction was in the way")
         lost = isinstance(error, OperationalError | InterfaceError | InternalError)

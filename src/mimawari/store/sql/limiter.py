@@ -11,7 +11,7 @@ from mimawari.errors import Wait
 from mimawari.ids import new_id
 from mimawari.kernel.clock import Mark
 from mimawari.kernel.limits import NOTHING, VALID_FOR, Given, Hold, wait_for
-from mimawari.kernel.ports import Grant, Limit
+from mimawari.kernel.values import Grant, Limit
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.tables import grants, limits
 from mimawari.text import one_line

@@ -1,5 +1,7 @@
 """Brings a database's tables to what this version needs, and never back."""
 
+import asyncio
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from sqlalchemy import Connection, text
 from mimawari.errors import BadInput
 from mimawari.store.sql.engine import Database
 
+_one_at_a_time = threading.Lock()
 MIGRATIONS = Path(__file__).parent.parent.parent / "migrations"
 
 
@@ -65,4 +68,9 @@ async def upgrade(database: Database) -> Version:
             command.upgrade(_config(connection), "head")
         return before
 
-    return await database.run(lambda session: steps(session.connection))
+    # Alembic keeps what it works on in globals: one upgrade at a time in a process.
+    await asyncio.to_thread(_one_at_a_time.acquire)
+    try:
+        return await database.run(lambda session: steps(session.connection))
+    finally:
+        _one_at_a_time.release()

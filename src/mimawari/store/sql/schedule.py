@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Row, delete, func, select, update
 
-from mimawari.kernel.ports import Entry, Move
 from mimawari.kernel.signal import SCHEDULE
+from mimawari.kernel.values import Entry, Move
 from mimawari.store.sql.arguments import dump, load
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.queue import SqlQueue

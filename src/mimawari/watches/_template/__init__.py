@@ -5,7 +5,7 @@ It goes round to the pages of the counting site and keeps every number it reads.
 
 from datetime import timedelta
 
-from mimawari.kernel.ports import BreakerPolicy, Limit
+from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Watch
 from mimawari.watches._template import sync, tables, tasks
 from mimawari.watches._template.api import router

@@ -11,7 +11,8 @@ from sqlalchemy.exc import IntegrityError
 from starlette.exceptions import HTTPException
 
 from mimawari.app.envelope import errors
-from mimawari.kernel.ports import Entry, Store
+from mimawari.kernel.ports import Store
+from mimawari.kernel.values import Entry
 from mimawari.text import plain_digits, whole_number
 from mimawari.watches._template import sync
 from mimawari.watches._template.tables import pages
