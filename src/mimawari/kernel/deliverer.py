@@ -7,7 +7,8 @@ from typing import Protocol
 
 import structlog
 
-from mimawari.errors import JobError, StoreDown, Transient
+from mimawari.errors import JobError, Transient
+from mimawari.kernel.loop import LONGEST, tick_for_ever
 from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.signal import OUTBOX
 from mimawari.kernel.values import Delivery, Event
@@ -15,8 +16,6 @@ from mimawari.text import one_line, parse_durations
 
 BATCH = 50
 LEASE = timedelta(minutes=1)
-LONGEST = timedelta(minutes=5)
-AGAIN = timedelta(seconds=1)
 BACKOFF = parse_durations("1s 2s 4s 1m 5m 15m 1h 4h 12h")
 
 log = structlog.get_logger(component="deliverer")
@@ -57,13 +56,7 @@ class Deliverer:
 
     async def run(self) -> None:
         """Deliver until cancelled."""
-        while True:
-            try:
-                until = await self.tick()
-            except StoreDown as error:
-                log.warning("store down", result="retry", reason=str(error), next=str(AGAIN))
-                until = self._clock.now() + AGAIN
-            await self._bell.wait(self._clock, until)
+        await tick_for_ever(self.tick, self._bell, self._clock, log)
 
     async def tick(self) -> datetime:
         """Deliver what is due and tell when to come again."""

@@ -1,19 +1,16 @@
 """The scheduler: sleeps until the next due time and only enqueues."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 
-from mimawari.errors import StoreDown
 from mimawari.kernel.job import NewJob
+from mimawari.kernel.loop import AGAIN, LONGEST, tick_for_ever
 from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.signal import SCHEDULE
 from mimawari.kernel.values import Entry, Move
 from mimawari.kernel.watch import Target, Watches
-
-LONGEST = timedelta(minutes=5)
-AGAIN = timedelta(seconds=1)
 
 log = structlog.get_logger(component="scheduler")
 
@@ -58,13 +55,7 @@ class Scheduler:
     async def run(self) -> None:
         """Enqueue until cancelled."""
         log.info("scheduler started", batch=self._batch, deepest=self._deepest)
-        while True:
-            try:
-                until = await self.tick()
-            except StoreDown as error:
-                log.warning("store down", result="retry", reason=str(error), next=str(AGAIN))
-                until = self._clock.now() + AGAIN
-            await self._bell.wait(self._clock, until)
+        await tick_for_ever(self.tick, self._bell, self._clock, log)
 
     async def tick(self) -> datetime:
         """Enqueue what is due and tell when to come again."""

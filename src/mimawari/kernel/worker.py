@@ -17,6 +17,7 @@ from mimawari.errors import Blocked, JobError, LeaseLost, StoreDown, Transient, 
 from mimawari.kernel import outcome
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, State, Want
+from mimawari.kernel.loop import AGAIN, LONGEST
 from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.rescue import rescue
 from mimawari.kernel.signal import JOBS
@@ -25,9 +26,7 @@ from mimawari.kernel.watch import Task, Watches
 STOP_FOR = timedelta(seconds=20)
 """How long running jobs may go on after a stop was asked for; then they are given back."""
 
-AGAIN = timedelta(seconds=1)
 BREATH = timedelta(milliseconds=200)
-LONGEST = timedelta(minutes=5)
 
 T = TypeVar("T")
 

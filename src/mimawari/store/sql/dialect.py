@@ -51,8 +51,8 @@ class Dialect:
     ignore_word = " ON CONFLICT DO NOTHING"
     announce: TextClause | None = None
     """What a transaction says so that other processes hear what it put."""
-    migration_lock: str | None = None
-    """What makes a second process wait while the tables are changed."""
+    migration_lock: tuple[str, str] | None = None
+    """What makes a second process wait while the tables are changed, and what lets it go on."""
     ear: Literal["file", "listen", "poll"]
     """How another process's announcement is heard."""
 
@@ -175,7 +175,7 @@ class Postgres(Dialect):
 
     driver = "postgresql+asyncpg"
     ear = "listen"
-    migration_lock = "SELECT pg_advisory_xact_lock(6279319)"
+    migration_lock = ("SELECT pg_advisory_lock(6279319)", "SELECT pg_advisory_unlock(6279319)")
     announce = text("SELECT pg_notify('mimawari', :topic || ' ' || :sender)")
 
     def rows(self, **columns: str) -> str:
@@ -234,7 +234,10 @@ class Mariadb(Dialect):
     # Without this word the whole table is scanned, and locked, to find a few jobs.
     join = "STRAIGHT_JOIN"
     ear = "poll"
-    migration_lock = "SELECT GET_LOCK('mimawari_migration', 60)"
+    migration_lock = (
+        "SELECT GET_LOCK('mimawari_migration', 3600)",
+        "SELECT RELEASE_LOCK('mimawari_migration')",
+    )
     announce = text(
         "INSERT INTO bells (topic, rung, sender) VALUES (:topic, 1, :sender)"
         " ON DUPLICATE KEY UPDATE rung = rung + 1, sender = :sender"

@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from mimawari.errors import BadInput
-from mimawari.store.sql.engine import Database
+from mimawari.store.sql.engine import Database, Session
 
 _one_at_a_time = threading.Lock()
 MIGRATIONS = Path(__file__).parent.parent.parent / "migrations"
@@ -60,17 +62,31 @@ async def find_version(database: Database) -> Version:
 async def upgrade(database: Database) -> Version:
     """Take every missing step, one process at a time; return where the database was before."""
 
-    def steps(connection: Connection) -> Version:
-        if database.dialect.migration_lock is not None:
-            connection.execute(text(database.dialect.migration_lock))
-        before = _version(connection)
+    def steps(session: Session) -> Version:
+        before = _version(session.connection)
         if not before.is_current:
-            command.upgrade(_config(connection), "head")
+            command.upgrade(_config(session.connection), "head")
         return before
 
+    async with _alone(database):
+        return await database.run(steps)
+
+
+@asynccontextmanager
+async def _alone(database: Database) -> AsyncIterator[None]:
+    """Keep every other upgrade waiting, of this process and of others."""
     # Alembic keeps what it works on in globals: one upgrade at a time in a process.
     await asyncio.to_thread(_one_at_a_time.acquire)
     try:
-        return await database.run(lambda session: steps(session.connection))
+        if database.dialect.migration_lock is None:
+            yield
+            return
+        lock, unlock = database.dialect.migration_lock
+        async with database.held() as opened:
+            await opened.execute(text(lock))
+            try:
+                yield
+            finally:
+                await opened.execute(text(unlock))
     finally:
         _one_at_a_time.release()

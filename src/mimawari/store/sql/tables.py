@@ -95,25 +95,33 @@ def begins_with(column: Column[str], prefix: str) -> ColumnElement[bool]:
 
 metadata = MetaData()
 
+
+def _job_columns() -> tuple[Column[Any], ...]:
+    """Make the columns that a job has as long as it lives and after its end."""
+    return (
+        Column("id", Word(36), primary_key=True),
+        Column("kind", Word(64), nullable=False),
+        Column("args", LongText, nullable=False),
+        Column("dedupe_key", Word(190)),
+        Column("target", Word(190)),
+        Column("priority", Integer, nullable=False),
+        Column("state", Word(16), nullable=False),
+        Column("token", BigInteger, nullable=False),
+        Column("attempts", Integer, nullable=False),
+        Column("worker", Word(190)),
+        Column("reason", Prose),
+        Column("blocked_by", Word(190)),
+        Column("enqueued_at", Instant, nullable=False),
+    )
+
+
 jobs = Table(
     "jobs",
     metadata,
-    Column("id", Word(36), primary_key=True),
-    Column("kind", Word(64), nullable=False),
-    Column("args", LongText, nullable=False),
-    Column("dedupe_key", Word(190)),
-    Column("target", Word(190)),
-    Column("priority", Integer, nullable=False),
-    Column("state", Word(16), nullable=False),
+    *_job_columns(),
     # When a pending job may run; when a processing job's lease runs out.
     Column("due_at", Instant, nullable=False),
-    Column("token", BigInteger, nullable=False),
-    Column("attempts", Integer, nullable=False),
     Column("crashes", Integer, nullable=False),
-    Column("worker", Word(190)),
-    Column("reason", Prose),
-    Column("blocked_by", Word(190)),
-    Column("enqueued_at", Instant, nullable=False),
     # Most jobs have no key; where the engine can, they cost this index nothing.
     Index(
         "jobs_dedupe_key",
@@ -131,19 +139,7 @@ jobs = Table(
 inbox = Table(
     "inbox",
     metadata,
-    Column("id", Word(36), primary_key=True),
-    Column("kind", Word(64), nullable=False),
-    Column("args", LongText, nullable=False),
-    Column("dedupe_key", Word(190)),
-    Column("target", Word(190)),
-    Column("priority", Integer, nullable=False),
-    Column("state", Word(16), nullable=False),
-    Column("token", BigInteger, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("worker", Word(190)),
-    Column("reason", Prose),
-    Column("blocked_by", Word(190)),
-    Column("enqueued_at", Instant, nullable=False),
+    *_job_columns(),
     Column("ended_at", Instant, nullable=False),
     Column("page", LongBytes),
     Index("inbox_state", "state", "id"),

@@ -1,0 +1,26 @@
+"""The loop of those who tick at the times they ask for."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
+
+from mimawari.errors import StoreDown
+from mimawari.kernel.ports import Bell, Clock
+
+LONGEST = timedelta(minutes=5)
+"""Nobody sleeps longer than this, whatever was missed."""
+
+AGAIN = timedelta(seconds=1)
+
+
+async def tick_for_ever(
+    tick: Callable[[], Awaitable[datetime]], bell: Bell, clock: Clock, log: Any
+) -> NoReturn:
+    """Tick, sleep until the time it returned or a ring, and outlive a store that is down."""
+    while True:
+        try:
+            until = await tick()
+        except StoreDown as error:
+            log.warning("store down", result="retry", reason=str(error), next=str(AGAIN))
+            until = clock.now() + AGAIN
+        await bell.wait(clock, until)
