@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mimawari.ids import new_id
-from mimawari.kernel.job import NewJob, State
-from mimawari.kernel.ports import Entry
+from mimawari.kernel.job import NAME, NewJob, State
+from mimawari.kernel.values import Entry
 from tests.app.ground import Api, check_error, end, open_api, put
 from tests.conftest import Databases
 
@@ -185,6 +185,15 @@ async def test_why_explains_a_target_and_a_job_by_id_and_by_key(fresh: Api) -> N
         job = await get(fresh, "/api/why", name=name)
         assert (job["subject"], job["state"], job["job_id"]) == (name, "pending", new.id)
         assert (job["next_at"], job["reason"]) == ("2100-01-01T00:00:00Z", "its time has not come")
+
+
+async def test_why_explains_a_target_with_the_longest_name(fresh: Api) -> None:
+    name = "t" * NAME
+    entry = Entry(
+        member=name, kind="example.read", args={}, next_at=LATER, every=timedelta(hours=1)
+    )
+    await fresh.store.schedule.put([entry])
+    assert (await get(fresh, "/api/why", name=name))["state"] == "scheduled"
 
 
 async def test_why_explains_a_job_that_no_watch_runs_and_one_that_ended(api: Api) -> None:

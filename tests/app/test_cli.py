@@ -178,7 +178,13 @@ def test_a_dead_letter_is_brought_back_once(filled: Terminal) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("jobs", "show", new_id()), ("jobs", "retry", "[red]x"), ("why", b"\xff\xfe")]
+    "words",
+    [
+        ("jobs", "show", new_id()),
+        ("jobs", "show", "x" * 200),
+        ("jobs", "retry", "[red]x"),
+        ("why", b"\xff\xfe"),
+    ],
 )
 def test_an_unknown_id_is_a_sentence(filled: Terminal, words: tuple[str | bytes, ...]) -> None:
     assert "goes by the" in filled.run(*words).refused()

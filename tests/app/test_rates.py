@@ -9,10 +9,12 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from sqlalchemy import select
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.rates import SqlRates
+from mimawari.store.sql.tables import rates
 from tests.app.ground import OTHER_KEY, Api, check_error, open_api
 from tests.conftest import Databases
 
@@ -101,22 +103,25 @@ async def test_first_requests_that_meet_are_all_granted(
 
 
 async def test_an_allowance_drains_evenly(store: SqlStore, clock: VirtualClock) -> None:
-    rates = SqlRates(store.database)
+    allowances = SqlRates(store.database)
     cost = MINUTE / 4
-    assert [await rates.take("a", cost, MINUTE) for _ in range(4)] == [None] * 4
-    free_at = await rates.take("a", cost, MINUTE)
+    assert [await allowances.take("a", cost, MINUTE) for _ in range(4)] == [None] * 4
+    free_at = await allowances.take("a", cost, MINUTE)
     assert free_at == clock.now() + cost
     await clock.advance(cost)
-    assert await rates.take("a", cost, MINUTE) is None
-    assert await rates.take("a", cost, MINUTE) == clock.now() + cost
-    assert await rates.take("b", cost, MINUTE) is None
+    assert await allowances.take("a", cost, MINUTE) is None
+    assert await allowances.take("a", cost, MINUTE) == clock.now() + cost
+    assert await allowances.take("b", cost, MINUTE) is None
 
 
-async def test_a_client_who_has_used_up_nothing_is_forgotten(
+async def test_a_client_who_has_not_come_for_a_while_is_forgotten_when_a_new_one_comes(
     store: SqlStore, clock: VirtualClock
 ) -> None:
-    rates = SqlRates(store.database)
-    await rates.take("a", MINUTE, MINUTE)
-    assert await rates.purge(clock.now()) == 0
-    await clock.advance(MINUTE * 2)
-    assert await rates.purge(clock.now()) == 1
+    allowances = SqlRates(store.database)
+    for client in ("a", "b"):
+        await allowances.take(client, MINUTE, MINUTE)
+    await clock.advance(MINUTE * 3)
+    await allowances.take("c", MINUTE, MINUTE)
+    async with store.read() as reader:
+        left = (await reader.execute(select(rates.c.client))).scalars().all()
+    assert left == ["c"]

@@ -17,6 +17,7 @@ from mimawari.text import (
     parse_duration,
     parse_durations,
     plain_digits,
+    whole_number,
 )
 
 steady = settings(deadline=None, derandomize=True)
@@ -145,3 +146,14 @@ def test_a_whole_number_in_plain_digits_passes(number: int) -> None:
 def test_digits_that_only_some_readers_take_for_a_number_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="plain digits"):
         plain_digits(text)
+
+
+@pytest.mark.parametrize(("value", "whole"), [(60.0, 60), (-0.0, 0), (60, 60), (True, True)])
+def test_a_number_without_a_fraction_is_whole(value: object, whole: object) -> None:
+    assert whole_number(value) == whole
+    assert type(whole_number(value)) is type(whole)
+
+
+@pytest.mark.parametrize("value", [59.5, float("inf"), "60.0", None])
+def test_what_is_not_whole_stays_for_others_to_refuse(value: object) -> None:
+    assert whole_number(value) is value

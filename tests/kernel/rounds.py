@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.deliverer import Deliverer
 from mimawari.kernel.janitor import Janitor
-from mimawari.kernel.ports import Event
 from mimawari.kernel.scheduler import Scheduler
+from mimawari.kernel.values import Event
 from mimawari.kernel.watch import Watch, Watches
 from mimawari.kernel.worker import Worker
 from mimawari.store.sql import SqlStore

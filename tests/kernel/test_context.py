@@ -10,7 +10,7 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.context import PATIENCE, Context
 from mimawari.kernel.job import Job, NewJob, State, Want
 from mimawari.kernel.limits import VALID_FOR
-from mimawari.kernel.ports import Grant, Limit
+from mimawari.kernel.values import Grant, Limit
 from mimawari.kernel.watch import Watch, Watches
 from mimawari.store.sql import SqlStore
 
@@ -145,10 +145,14 @@ async def test_a_commit_that_fails_changes_nothing_and_is_not_remembered(
     store: SqlStore, clock: VirtualClock
 ) -> None:
     ctx, job = context(store, clock), await claimed(store)
-    with pytest.raises(ZeroDivisionError):
+
+    async def fail() -> None:
         async with ctx.commit(job) as tx:
             tx.move("cursor", "1")
             raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
     assert not ctx.committed
     assert await state_of(store, job) == State.PROCESSING
     assert await store.cursor.find("cursor") is None

@@ -15,7 +15,7 @@ from mimawari.ids import new_id
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.deliverer import Deliverer, Destination, LogDestination
 from mimawari.kernel.job import NewJob, Want
-from mimawari.kernel.ports import Event, NewEvent
+from mimawari.kernel.values import Event, NewEvent
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.store.sql.tables import outbox

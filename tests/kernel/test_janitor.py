@@ -14,7 +14,7 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.janitor import BATCH, Janitor, Report, Retention
 from mimawari.kernel.job import End, Job, JobView, NewJob, State, Want
-from mimawari.kernel.ports import Delivery, NewEvent
+from mimawari.kernel.values import Delivery, NewEvent
 from mimawari.kernel.watch import Watch, Watches, task
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimawari.kernel.clock import Mark
 from mimawari.kernel.limits import NOTHING, VALID_FOR, Given, Hold, reason_of, wait_for
-from mimawari.kernel.ports import Limit
+from mimawari.kernel.values import Limit
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -116,8 +117,21 @@ class Request:
         return given_at(self.granted, settled)
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Somebody asks after a pause, perhaps waits as told, and makes a request if given leave."""
+
+    pause: timedelta
+    waits: bool
+    takes: timedelta
+    arrives: timedelta
+
+
 eighths = st.integers(0, 400).map(lambda number: number * EIGHTH)
-asks = st.lists(st.tuples(eighths, st.integers(0, 480), st.integers(0, 480)), max_size=60)
+takes = st.sampled_from([NOTHING, EIGHTH, VALID_FOR]) | eighths
+asks = st.lists(
+    st.builds(Ask, st.just(NOTHING) | eighths, st.booleans(), takes, takes), max_size=40
+)
 limits = st.builds(
     # A power of two divides any number of seconds exactly.
     lambda power, per: Limit("x", 2**power, seconds(per)),
@@ -126,42 +140,53 @@ limits = st.builds(
 )
 
 
-def ask_all(limit: Limit, pauses: list[tuple[timedelta, int, int]]) -> list[Request]:
-    """Ask at some times, and make a request whenever leave is given."""
+def ask_all(limit: Limit, several: list[Ask]) -> tuple[list[Request], timedelta]:
+    """Play some asks; return the requests that were made, and the time at the end."""
     made: list[Request] = []
     now = NOTHING
-    for pause, takes, arrives in pauses:
-        now += pause
-        newest_first = [request.seen_at(now) for request in reversed(made)]
-        if wait_for(limit, newest_first, None, mark(now))[0] <= NOTHING:
-            made.append(Request(now, now + takes * EIGHTH, now + min(arrives, takes) * EIGHTH))
-    return made
+    for ask in several:
+        now += ask.pause
+        wait = wait_now(limit, made, now)
+        if ask.waits:
+            now += max(wait, NOTHING)
+            wait = wait_now(limit, made, now)
+        if wait <= NOTHING:
+            made.append(Request(now, now + ask.takes, now + min(ask.takes, ask.arrives)))
+    return made, now
 
 
+def wait_now(limit: Limit, made: list[Request], now: timedelta) -> timedelta:
+    """Ask the limiter with all it knows by now."""
+    newest_first = [request.seen_at(now) for request in reversed(made)]
+    return wait_for(limit, newest_first, None, mark(now))[0]
+
+
+@settings(deadline=None)
 @given(limits, asks)
 def test_no_window_holds_more_arrivals_than_the_limit_allows(
-    limit: Limit, pauses: list[tuple[timedelta, int, int]]
+    limit: Limit, several: list[Ask]
 ) -> None:
-    arrivals = sorted(request.arrived for request in ask_all(limit, pauses))
+    made, _ = ask_all(limit, several)
+    arrivals = sorted(request.arrived for request in made)
     for first, beyond in zip(arrivals, arrivals[limit.count :], strict=False):
         assert beyond - first >= limit.per
 
 
+@settings(deadline=None)
 @given(limits, asks)
-def test_no_two_grants_are_closer_than_the_spacing(
-    limit: Limit, pauses: list[tuple[timedelta, int, int]]
-) -> None:
-    granted = [request.granted for request in ask_all(limit, pauses)]
-    for before, after in zip(granted, granted[1:], strict=False):
+def test_no_two_grants_are_closer_than_the_spacing(limit: Limit, several: list[Ask]) -> None:
+    made, _ = ask_all(limit, several)
+    for before, after in pairwise(request.granted for request in made):
         assert after - before >= limit.spacing
 
 
+@settings(deadline=None)
 @given(limits, asks, eighths)
 def test_whoever_waits_as_long_as_told_is_given_leave_and_not_a_moment_sooner(
-    limit: Limit, pauses: list[tuple[timedelta, int, int]], later: timedelta
+    limit: Limit, several: list[Ask], later: timedelta
 ) -> None:
-    made = ask_all(limit, pauses)
-    now = sum((pause for pause, _, _ in pauses), NOTHING) + later
+    made, end = ask_all(limit, several)
+    now = end + later
     known = [request.seen_at(now) for request in reversed(made)]
     wait, _ = wait_for(limit, known, None, mark(now))
     if wait > NOTHING:
@@ -169,11 +194,10 @@ def test_whoever_waits_as_long_as_told_is_given_leave_and_not_a_moment_sooner(
         assert wait_for(limit, known, None, mark(now + wait - EIGHTH / 8))[0] > NOTHING
 
 
+@settings(deadline=None)
 @given(limits, asks, eighths)
 def test_no_wait_is_longer_than_the_window_and_the_leave_together(
-    limit: Limit, pauses: list[tuple[timedelta, int, int]], later: timedelta
+    limit: Limit, several: list[Ask], later: timedelta
 ) -> None:
-    made = ask_all(limit, pauses)
-    now = sum((pause for pause, _, _ in pauses), NOTHING) + later
-    known = [request.seen_at(now) for request in reversed(made)]
-    assert wait_for(limit, known, None, mark(now))[0] <= limit.per + VALID_FOR
+    made, end = ask_all(limit, several)
+    assert wait_now(limit, made, end + later) <= limit.per + VALID_FOR

@@ -12,8 +12,9 @@ import pytest
 from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import End, Job, JobView, NewJob, State, Want
-from mimawari.kernel.ports import Entry, Reader
+from mimawari.kernel.ports import Reader
 from mimawari.kernel.scheduler import Scheduler, spread
+from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target, Task, Watch, Watches, task
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import Job, State
-from mimawari.kernel.ports import Entry
+from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Watch, task
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import inbox

@@ -7,7 +7,7 @@ import pytest
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import End, Job, NewJob, State, Want
-from mimawari.kernel.ports import BreakerPolicy, Entry, Grant, Limit
+from mimawari.kernel.values import BreakerPolicy, Entry, Grant, Limit
 from mimawari.kernel.watch import Watch, Watches, task
 from mimawari.kernel.why import Why, why
 from mimawari.store.sql import SqlStore

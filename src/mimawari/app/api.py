@@ -224,7 +224,10 @@ def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
     for watch in system.watches.all:
         if watch.router is not None:
             app.include_router(
-                watch.router, tags=[watch.name], dependencies=[Security(_key)], responses=errors()
+                watch.router,
+                tags=[watch.name],
+                dependencies=[Security(_key)],
+                responses=errors(404, 409),
             )
     install(app)
     rates = SqlRates(system.store.database)

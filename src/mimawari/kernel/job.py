@@ -16,11 +16,21 @@ NORMAL = 100
 LAST = 1_000_000
 """The largest priority, which goes last."""
 
+KIND = 64
+"""How many characters a kind may have."""
+
 NAME = 190
 """How many characters a key or a target may have."""
 
 SUSPECT_AFTER = 2
 """A job that was running in this many crashes runs alone among its like from then on."""
+
+
+def check_names(*names: tuple[str | None, int]) -> None:
+    """Refuse names that no store has room for, on every store alike."""
+    for name, most in names:
+        if name is not None and len(name) > most:
+            raise ValueError(f"{name[:40]!r}… is longer than {most} characters")
 
 
 class State(StrEnum):
@@ -54,9 +64,7 @@ class NewJob:
         """Refuse a time whose zone is unknown, and names that no store has room for."""
         if self.run_at is not None and self.run_at.tzinfo is None:
             raise ValueError("run_at needs a time zone")
-        for name, most in ((self.kind, 64), (self.dedupe_key, NAME), (self.target, NAME)):
-            if name is not None and len(name) > most:
-                raise ValueError(f"{name[:40]!r}… is longer than {most} characters")
+        check_names((self.kind, KIND), (self.dedupe_key, NAME), (self.target, NAME))
         if abs(self.priority) > LAST:
             raise ValueError(f"priority is from -{LAST} to {LAST}")
 

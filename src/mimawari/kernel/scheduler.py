@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from itertools import count
 
 import structlog
 
@@ -17,26 +18,38 @@ log = structlog.get_logger(component="scheduler")
 
 def spread(targets: Sequence[Target], now: datetime) -> list[Entry]:
     """Place targets on an empty schedule: each at its own time, the overdue ones spread out."""
-    late = [
-        target
-        for target in targets
-        if target.last_run_at is None or target.last_run_at + target.every <= now
-    ]
+    late = sum(_own_time(target, now) is None for target in targets)
+    placed = count()
     entries = []
     for target in targets:
-        if target in late:
-            at = now + target.every * late.index(target) / len(late)
+        at, reason = _own_time(target, now), "interval"
+        if at is None:
+            at = now + target.every * next(placed) / late
             reason = "first run, spread out" if target.last_run_at is None else "overdue"
-        else:
-            assert target.last_run_at is not None  # noqa: S101 - told apart just above
-            at, reason = target.last_run_at + target.every, "interval"
         entries.append(
             Entry(
-                member=target.member, kind=target.kind, args=target.args, next_at=at,
-                every=target.every, reason=reason,
+                member=target.member,
+                kind=target.kind,
+                args=target.args,
+                next_at=at,
+                every=target.every,
+                reason=reason,
             )
-        )  # fmt: skip
+        )
     return entries
+
+
+def _own_time(target: Target, now: datetime) -> datetime | None:
+    """Tell when a target is due by its last run; None if it never ran or is overdue."""
+    if target.last_run_at is None or target.last_run_at + target.every <= now:
+        return None
+    return target.last_run_at + target.every
+
+
+def _following(entry: Entry, now: datetime) -> datetime:
+    """Tell the time after a due one; intervals that were missed are not made up for."""
+    following = entry.next_at + entry.every
+    return following if following > now else now + entry.every
 
 
 class Scheduler:
@@ -85,7 +98,7 @@ class Scheduler:
             Move(
                 member=entry.member,
                 seen_at=entry.next_at,
-                next_at=max(entry.next_at, now - entry.every) + entry.every,
+                next_at=_following(entry, now),
                 job=NewJob(
                     kind=entry.kind, args=entry.args, dedupe_key=entry.member, target=entry.member
                 ),

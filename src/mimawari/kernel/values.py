@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mimawari.kernel.clock import Mark
-from mimawari.kernel.job import Args, NewJob
+from mimawari.kernel.job import KIND, NAME, Args, NewJob, check_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,10 @@ class Entry:
     every: timedelta
     args: Args = field(default_factory=dict)
     reason: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse names that no store has room for."""
+        check_names((self.member, NAME), (self.kind, KIND))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,9 @@ async def _why_job(store: Store, clock: Clock, watches: Watches, job: JobView, s
         blocked_by=job.blocked_by,
         job_id=job.id,
     )
+    if job.state == State.PENDING and job.next_at is not None and job.next_at <= clock.now():
+        # What it waited for is over; only a worker is missing, unless something new stands here.
+        answer = replace(answer, reason=_reason_of(job, clock.now()), blocked_by=None)
     if job.state != State.PENDING:
         return answer
     if job.kind not in watches.tasks:

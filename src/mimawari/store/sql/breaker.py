@@ -93,7 +93,7 @@ class SqlBreaker:
         new = {"site": site, "state": CLOSED, "failures": 0, "trial_for_us": 0}
         session.execute(self._database.dialect.upsert(breakers, new, {"site": site}))
         query = select(breakers).where(breakers.c.site == site).with_for_update()
-        return (session.execute(query)).one()
+        return session.execute(query).one()
 
     def _cool(self, policy: BreakerPolicy) -> datetime:
         return self._database.clock.now() + policy.cool_for

@@ -38,7 +38,7 @@ class SqlCache:
         begins = begins_with(cache.c.key, prefix)
 
         def work(session: Session) -> int:
-            return (session.execute(delete(cache).where(begins))).rowcount
+            return session.execute(delete(cache).where(begins)).rowcount
 
         return await self._database.run(work)
 
@@ -46,6 +46,6 @@ class SqlCache:
         """Forget what has run out; say how many."""
 
         def work(session: Session) -> int:
-            return (session.execute(delete(cache).where(cache.c.expires_at <= now))).rowcount
+            return session.execute(delete(cache).where(cache.c.expires_at <= now)).rowcount
 
         return await self._database.run(work)

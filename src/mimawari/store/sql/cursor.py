@@ -29,7 +29,7 @@ class SqlCursor:
         def work(session: Session) -> bool:
             row = cursors.c.name == name
             query = select(cursors.c.value).where(row).with_for_update()
-            if (session.execute(query)).scalar() != seen:
+            if session.execute(query).scalar() != seen:
                 return False
             statement = (
                 insert(cursors).values(name=name, value=clean(value))
@@ -56,7 +56,7 @@ class SqlCursor:
 
         def work(session: Session) -> bool:
             row = cursors.c.name == name
-            return (session.execute(delete(cursors).where(row))).rowcount == 1
+            return session.execute(delete(cursors).where(row)).rowcount == 1
 
         return await self._database.run(work)
 

@@ -210,6 +210,8 @@ class Database:
         if self.dialect.contended(error):
             return Contention("another transaction was in the way")
         lost = isinstance(error, OperationalError | InterfaceError | InternalError)
+        # A server that is starting or stopping answers with an error of no class at all.
+        lost = lost or type(error) is DBAPIError
         if not (lost or error.connection_invalidated):
             return error
         return _down(error.orig or error)

@@ -81,7 +81,7 @@ class SqlLimiter:
         upsert = self._database.dialect.upsert(limits, {"name": name, "given": 0}, {"name": name})
         session.execute(upsert)
         query = select(limits.c.given).where(limits.c.name == name).with_for_update()
-        given: int = (session.execute(query)).scalar_one()
+        given: int = session.execute(query).scalar_one()
         return given
 
     def _wait(self, session: Session, limit: Limit, now: Mark) -> Wait | None:

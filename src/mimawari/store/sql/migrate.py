@@ -16,6 +16,7 @@ from sqlalchemy import Connection, text
 from mimawari.errors import BadInput
 from mimawari.store.sql.engine import Database, Session
 
+WAIT_SECONDS = 0.05
 _one_at_a_time = threading.Lock()
 MIGRATIONS = Path(__file__).parent.parent.parent / "migrations"
 
@@ -76,7 +77,8 @@ async def upgrade(database: Database) -> Version:
 async def _alone(database: Database) -> AsyncIterator[None]:
     """Keep every other upgrade waiting, of this process and of others."""
     # Alembic keeps what it works on in globals: one upgrade at a time in a process.
-    await asyncio.to_thread(_one_at_a_time.acquire)
+    while not _one_at_a_time.acquire(blocking=False):  # noqa: ASYNC110 - shared by threads
+        await asyncio.sleep(WAIT_SECONDS)
     try:
         if database.dialect.migration_lock is None:
             yield

@@ -61,7 +61,7 @@ class SqlOutbox:
         }
         session.execute(self._database.dialect.upsert(lanes, new, longer))
         query = select(lanes.c.last_seq).where(lanes.c.key == key)
-        seq: int = (session.execute(query)).scalar_one()
+        seq: int = session.execute(query).scalar_one()
         return seq
 
     async def take(self, now: datetime, most: int, lease_for: timedelta) -> list[Event]:
@@ -108,7 +108,7 @@ class SqlOutbox:
             .where(outbox.c.id == delivery.id, lanes.c.token == delivery.token)
             .with_for_update()
         )
-        lane = (session.execute(query)).first()
+        lane = session.execute(query).first()
         if lane is None:
             return False
         session.execute(
@@ -159,7 +159,7 @@ class SqlOutbox:
             gone = 0
             for state in (DELIVERED, FAILED):
                 old = (outbox.c.state == state) & (outbox.c.ended_at < before)
-                gone += (session.execute(delete(outbox).where(old))).rowcount
+                gone += session.execute(delete(outbox).where(old)).rowcount
             empty = lanes.c.due_at.is_(None) & ~exists().where(outbox.c.key == lanes.c.key)
             session.execute(delete(lanes).where(empty))
             return gone

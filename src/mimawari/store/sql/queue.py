@@ -144,7 +144,7 @@ class SqlQueue(SqlJobs):
         ours = (
             (jobs.c.id == end.id) & (jobs.c.token == end.token) & (jobs.c.state == State.PROCESSING)
         )
-        return (session.execute(update(jobs).where(ours).values(values))).rowcount == 1
+        return session.execute(update(jobs).where(ours).values(values)).rowcount == 1
 
     def _ended_before(self, session: Session, ends: Sequence[End]) -> frozenset[str]:
         # The reply to an earlier commit of the same end may have been lost on its way.
@@ -171,7 +171,7 @@ class SqlQueue(SqlJobs):
         self, session: Session, statements: Sequence[Any], values: dict[str, Any]
     ) -> list[Job]:
         choose, *mark = statements
-        rows = (session.execute(choose, values)).all()
+        rows = session.execute(choose, values).all()
         if mark and rows:
             chosen = as_rows([(row.id,) for row in rows])
             session.execute(mark[0], {**values, **chosen})
@@ -190,7 +190,7 @@ class SqlQueue(SqlJobs):
         for until, group in groupby(sorted(leases, key=attrgetter("until")), attrgetter("until")):
             rows = as_rows([(lease.id, lease.token) for lease in group])
             values = {**rows, "until": to_micros(until)}
-            kept += (session.execute(self._extend, values)).rowcount
+            kept += session.execute(self._extend, values).rowcount
         if kept == len(leases):
             return frozenset()
         held = select(jobs.c.id, jobs.c.token).where(
@@ -208,7 +208,7 @@ class SqlQueue(SqlJobs):
                 inbox.c[name]
                 for name in ("id", "kind", "args", "dedupe_key", "target", "priority", "token")
             ]
-            row = (session.execute(select(*same).where(dead).with_for_update())).first()
+            row = session.execute(select(*same).where(dead).with_for_update()).first()
             if row is None:
                 return False
             now = self._database.clock.now()
@@ -222,7 +222,7 @@ class SqlQueue(SqlJobs):
                 "reason": "brought back by hand",
             }
             live = select(jobs.c.id).where(jobs.c.dedupe_key == row.dedupe_key)
-            if row.dedupe_key is not None and (session.execute(live)).first():
+            if row.dedupe_key is not None and session.execute(live).first():
                 return False
             session.execute(insert(jobs).values(values))
             session.execute(delete(inbox).where(dead))

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import BigInteger, case, literal, select, update
+from sqlalchemy import BigInteger, case, delete, literal, select, update
 
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.tables import Instant, rates
@@ -29,23 +29,16 @@ class SqlRates:
         row, room = rates.c.client == client, rates.c.used_until <= now + window - cost
         taken = update(rates).where(row, room).values(used_until=used + micros)
         found = select(rates.c.used_until).where(row)
-        if (session.execute(taken)).rowcount == 1:
+        if session.execute(taken).rowcount == 1:
             return None
-        until: datetime | None = (session.execute(found)).scalar()
+        until: datetime | None = session.execute(found).scalar()
         if until is None or until <= now + window - cost:
             # There was no row a moment ago; make it, or use the one another process has made.
             new, same = {"client": client, "used_until": now}, {"client": client}
             session.execute(self._database.dialect.upsert(rates, new, same))
-            if (session.execute(taken)).rowcount == 1:
+            # A new client pays for forgetting those who have not come for a while.
+            session.execute(delete(rates).where(rates.c.used_until < now - window))
+            if session.execute(taken).rowcount == 1:
                 return None
-            until = (session.execute(found)).scalar_one()
+            until = session.execute(found).scalar_one()
         return until - window + cost
-
-    async def purge(self, now: datetime) -> int:
-        """Forget the clients who have used up nothing."""
-
-        def work(session: Session) -> int:
-            idle = rates.delete().where(rates.c.used_until < now)
-            return (session.execute(idle)).rowcount
-
-        return await self._database.run(work)

@@ -40,7 +40,7 @@ class SqlSchedule:
             added = 0
             for entry in sorted(entries, key=lambda entry: entry.member):
                 new = self._database.dialect.insert_new(schedule, _values(entry))
-                added += (session.execute(new)).rowcount
+                added += session.execute(new).rowcount
             session.tell(SCHEDULE)
             return added
 
@@ -104,7 +104,7 @@ class SqlSchedule:
 
         def work(session: Session) -> bool:
             row = schedule.c.member == member
-            return (session.execute(delete(schedule).where(row))).rowcount == 1
+            return session.execute(delete(schedule).where(row)).rowcount == 1
 
         return await self._database.run(work)
 

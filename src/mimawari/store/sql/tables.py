@@ -63,11 +63,8 @@ class Word(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Store clean text; one that is too long is refused alike by every engine."""
+        """Store clean text."""
         del dialect
-        most = getattr(self.impl, "length", None)
-        if value is not None and most is not None and len(value) > most:
-            raise ValueError(f"{value[:40]!r}… is longer than {most} characters")
         return None if value is None else clean(value)
 
 

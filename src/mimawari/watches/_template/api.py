@@ -10,7 +10,6 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.exceptions import HTTPException
 
-from mimawari.app.envelope import errors
 from mimawari.kernel.ports import Store
 from mimawari.kernel.values import Entry
 from mimawari.text import plain_digits, whole_number
@@ -70,7 +69,7 @@ async def list_pages(request: Request, limit: Most = 100) -> PagesOut:
     return PagesOut(pages=shown)
 
 
-@router.post("/pages", status_code=201, responses=errors(409))
+@router.post("/pages", status_code=201)
 async def add_page(request: Request, page: PageIn) -> PageOut:
     """Go round to one more page, from now on."""
     store: Store = request.app.state.store
