@@ -81,8 +81,8 @@ class Scheduler:
         if due:
             await self._enqueue(due, now)
         next_at = await self._store.schedule.next_at(without=deep)
-        if next_at is None and not deep and not await self._rebuild():
-            return now + LONGEST
+        if next_at is None and not deep and await self._rebuild():
+            next_at = await self._store.schedule.next_at()
         hold = now + (AGAIN if deep else LONGEST)
         return min(hold, next_at or hold)
 
