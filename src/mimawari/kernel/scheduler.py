@@ -64,6 +64,7 @@ class Scheduler:
         self._batch = batch
         self._deepest = deepest
         self._bell = store.signal.bell(SCHEDULE)
+        self._upcoming: list[Entry] = []
 
     async def run(self) -> None:
         """Enqueue until cancelled."""
@@ -74,17 +75,22 @@ class Scheduler:
         """Enqueue what is due and tell when to come again."""
         now = self._clock.now()
         deep: frozenset[str] = frozenset()
-        due = await self._store.schedule.due(now, self._batch)
+        due = await self._due(now)
         while more := await self._deep({entry.kind for entry in due}):
             deep |= more
             due = await self._store.schedule.due(now, self._batch, without=deep)
         if due:
             await self._enqueue(due, now)
-        next_at = await self._store.schedule.next_at(without=deep)
-        if next_at is None and not deep and await self._rebuild():
-            next_at = await self._store.schedule.next_at()
         hold = now + (AGAIN if deep else LONGEST)
-        return min(hold, next_at or hold)
+        self._upcoming = await self._store.schedule.due(hold, self._batch, without=deep)
+        if not self._upcoming and not deep and await self._rebuild_if_empty():
+            self._upcoming = await self._store.schedule.due(hold, self._batch)
+        return self._upcoming[0].next_at if self._upcoming else hold
+
+    async def _due(self, now: datetime) -> list[Entry]:
+        """List what is due: what was read before the sleep, so as not to be late for it."""
+        due = [entry for entry in self._upcoming if entry.next_at <= now]
+        return due or await self._store.schedule.due(now, self._batch)
 
     async def _deep(self, kinds: Collection[str]) -> frozenset[str]:
         depths = await self._store.queue.depths(kinds, self._deepest + 1)
@@ -109,8 +115,10 @@ class Scheduler:
         enqueued = await self._store.schedule.advance(moves)
         log.info("enqueued", result="done", due=len(due), enqueued=enqueued)
 
-    async def _rebuild(self) -> int:
+    async def _rebuild_if_empty(self) -> int:
         """Fill an empty schedule from the watches' own tables; say how many members it got."""
+        if await self._store.schedule.next_at() is not None:
+            return 0
         targets: list[Target] = []
         async with self._store.read() as reader:
             for watch in self._watches.all:

@@ -27,6 +27,7 @@ STOP_FOR = timedelta(seconds=20)
 """How long running jobs may go on after a stop was asked for; then they are given back."""
 
 BREATH = timedelta(milliseconds=200)
+LOOK_FOR_SUSPECTS = timedelta(seconds=1)
 
 T = TypeVar("T")
 
@@ -77,6 +78,7 @@ class Worker:
         self._held: dict[str, datetime] = {}
         self._bell = store.signal.bell(JOBS)
         self._stopping = False
+        self._suspects_at = clock.now()
 
     @property
     def running(self) -> int:
@@ -112,8 +114,11 @@ class Worker:
         self._cancel_late(now)
         await self._renew(now)
         ends, self._ends = self._ends, []
+        wants = self._wants(now)
+        if any(want.suspects for want in wants):
+            self._suspects_at = now + LOOK_FOR_SUSPECTS
         try:
-            turn = await self._store.queue.turn(ends, self._wants(now), self._name)
+            turn = await self._store.queue.turn(ends, wants, self._name)
         except StoreDown:
             self._ends = ends + self._ends
             raise
@@ -154,14 +159,16 @@ class Worker:
             for task in self._watches.tasks.values()
             if task.kind not in self._held and busy[task.kind] < task.concurrency
         ]
-        # One suspect at a time, whatever its kind: two would share the blame for a crash.
+        # One suspect at a time, whatever its kind: two would share the blame for a crash. There
+        # are hardly ever any, so they are looked for now and then only.
         suspected = any(run.job.crashes >= SUSPECT_AFTER for run in self._running.values())
+        looks = now >= self._suspects_at and not suspected
         return [
             Want(
                 kind=task.kind,
                 most=task.concurrency - busy[task.kind],
                 lease_for=task.lease_for,
-                suspects=not suspected,
+                suspects=looks,
             )
             for task in tasks
         ]
