@@ -23,8 +23,8 @@ from mimawari.kernel.watch import Watch, Watches, task
 from mimawari.kernel.worker import Worker
 from mimawari.store.sql import SqlStore
 
-WARM_SECONDS = 3.0
-IDLE_SECONDS = 15.0
+WARM_SECONDS = 2.0
+IDLE_SECONDS = 8.0
 TARGETS = 300
 GAP = timedelta(milliseconds=30)
 

@@ -115,7 +115,7 @@ def calm(engine: str, progress: Progress) -> list[Row]:
     found = []
     with databases(engine) as fresh:
         for measure_name, name in CALM.items():
-            value = measure_calm(name, fresh)
+            value = median(measure_calm(name, fresh) for _ in range(RUNS))
             found.append(
                 Row(
                     bench="queue",
@@ -127,7 +127,7 @@ def calm(engine: str, progress: Progress) -> list[Row]:
                     ratio_to_peer=None,
                     floor=None,
                     ratio_to_floor=None,
-                    runs=1,
+                    runs=RUNS,
                 )
             )
             progress.advance(task)
