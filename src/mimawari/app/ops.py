@@ -13,6 +13,7 @@ import httpx2
 from sqlalchemy import select
 from sqlalchemy.exc import ArgumentError
 
+from mimawari import __version__
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.kernel.ports import Clock
@@ -23,7 +24,7 @@ from mimawari.store.sql.engine import Session
 from mimawari.store.sql.migrate import find_version, upgrade
 from mimawari.store.sql.tables import meta
 
-USER_AGENT = "mimawari (+https://github.com/mimawari)"
+USER_AGENT = f"mimawari/{__version__}"
 
 
 @dataclass(frozen=True, slots=True)
