@@ -1,7 +1,10 @@
 """Makes the whole kernel's rounds in virtual time: days pass in no time."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.deliverer import Deliverer
@@ -70,3 +73,29 @@ class Rounds:
             await self.store.outbox.next_at(),
         ]
         return self.worker.times() + [at for at in found if at is not None]
+
+
+class Part(Protocol):
+    """A part of the system that runs until it is cancelled."""
+
+    async def run(self) -> None:
+        """Run for ever."""
+        ...
+
+
+@asynccontextmanager
+async def running(part: Part) -> AsyncIterator[asyncio.Task[None]]:
+    """Run a part for as long as the block lasts."""
+    run = asyncio.create_task(part.run())
+    try:
+        yield run
+    finally:
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+
+
+async def asleep(clock: VirtualClock) -> None:
+    """Wait until somebody sleeps on the clock."""
+    async with asyncio.timeout(10):
+        while not clock.sleeping:
+            await clock.advance(timedelta(0))

@@ -1,8 +1,7 @@
 """The deliverer: in order per key, at least once, patient, and never stopped by one event."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.store.sql.tables import outbox
 from mimawari.text import parse_durations
-from tests.kernel.rounds import Remembered
+from tests.kernel.rounds import Remembered, asleep, running
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -53,24 +52,6 @@ async def kept(store: SqlStore, event_id: str) -> tuple[str, str | None, int]:
         query = select(outbox).where(outbox.c.id == event_id)
         row = (await reader.execute(query)).one()
     return row.state, row.reason, row.attempts
-
-
-@asynccontextmanager
-async def running(deliverer: Deliverer) -> AsyncIterator[asyncio.Task[None]]:
-    """Run a deliverer for as long as the block lasts."""
-    run = asyncio.create_task(deliverer.run())
-    try:
-        yield run
-    finally:
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
-
-
-async def asleep(clock: VirtualClock) -> None:
-    """Wait until the deliverer sleeps."""
-    async with asyncio.timeout(10):
-        while not clock.sleeping:
-            await clock.advance(timedelta(0))
 
 
 async def got(to: Remembered, count: int, clock: VirtualClock) -> None:

@@ -1,8 +1,5 @@
 """The janitor: rescues the jobs of the dead, buries strangers and forgets what is over."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +15,7 @@ from mimawari.kernel.values import Delivery, NewEvent
 from mimawari.kernel.watch import Watch, Watches, task
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
+from tests.kernel.rounds import asleep, running
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
@@ -67,24 +65,6 @@ async def found(store: SqlStore, job_id: str) -> JobView:
     view = await store.queue.find(job_id)
     assert view is not None
     return view
-
-
-@asynccontextmanager
-async def running(janitor: Janitor) -> AsyncIterator[asyncio.Task[None]]:
-    """Run a janitor for as long as the block lasts."""
-    run = asyncio.create_task(janitor.run())
-    try:
-        yield run
-    finally:
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
-
-
-async def asleep(clock: VirtualClock) -> None:
-    """Wait until the janitor sleeps."""
-    async with asyncio.timeout(10):
-        while not clock.sleeping:
-            await clock.advance(timedelta(0))
 
 
 async def test_where_nothing_is_over_nothing_is_done(store: SqlStore, clock: VirtualClock) -> None:

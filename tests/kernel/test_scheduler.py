@@ -1,8 +1,7 @@
 """The scheduler: each due member once, in batches, within bounds, and awake in time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +17,7 @@ from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target, Task, Watch, Watches, task
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
-from tests.kernel.rounds import Rounds
+from tests.kernel.rounds import Rounds, asleep, running
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -66,24 +65,6 @@ async def until_in(store: SqlStore, *names: str) -> None:
         found: list[str] = []
         while found != list(names):
             found = await members(store)
-
-
-@asynccontextmanager
-async def running(scheduler: Scheduler) -> AsyncIterator[asyncio.Task[None]]:
-    """Run a scheduler for as long as the block lasts."""
-    run = asyncio.create_task(scheduler.run())
-    try:
-        yield run
-    finally:
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
-
-
-async def asleep(clock: VirtualClock) -> None:
-    """Wait until somebody sleeps on the clock."""
-    async with asyncio.timeout(10):
-        while not clock.sleeping:
-            await clock.advance(timedelta(0))
 
 
 async def test_what_is_due_is_enqueued_once(store: SqlStore, clock: VirtualClock) -> None:

@@ -1,5 +1,6 @@
 """All that differs between SQLite, PostgreSQL and MariaDB, and nothing else."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -38,7 +39,7 @@ def _columns(names: str, table: str) -> str:
     return ", ".join(f"{table}.{name}" for name in names.split(", "))
 
 
-class Dialect:
+class Dialect(ABC):
     """What the ports ask of an engine; the rest of the store knows no engine's name."""
 
     driver: str
@@ -56,17 +57,17 @@ class Dialect:
     ear: Literal["file", "listen", "poll"]
     """How another process's announcement is heard."""
 
+    @abstractmethod
     def rows(self, **columns: str) -> str:
         """Return a table expression over the JSON array of arrays bound as :rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def upsert(self, table: Table, values: Mapping[str, Any], change: Mapping[str, Any]) -> Any:
         """Return an insert that makes `change` instead where the primary key is taken."""
-        raise NotImplementedError
 
+    @abstractmethod
     def insert_new(self, table: Table, values: Mapping[str, Any]) -> Any:
         """Return an insert that does nothing where the primary key is taken."""
-        raise NotImplementedError
 
     def claim(self, *, suspects: bool) -> tuple[str, ...]:
         """Return what claims due jobs of one kind: one statement, or a choice and a mark."""
@@ -102,16 +103,16 @@ class Dialect:
             f" AND (id, token) IN (SELECT id, token FROM {self.rows(**held)} r)"
         )
 
+    @abstractmethod
     def contended(self, error: DBAPIError) -> bool:
         """Tell whether the same work may simply be done again."""
-        raise NotImplementedError
 
-    def prepare(self, engine: Engine) -> None:
+    def prepare(self, engine: Engine) -> None:  # noqa: B027 - servers need nothing set up
         """Set an engine up for transactions as the ports expect them."""
 
+    @abstractmethod
     def link(self, url: URL) -> Link:
         """Return the way to a database of this engine."""
-        raise NotImplementedError
 
 
 class Sqlite(Dialect):
