@@ -12,7 +12,7 @@ from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import End, Job, JobView, NewJob, State, Want
 from mimawari.kernel.ports import Reader
-from mimawari.kernel.scheduler import Scheduler, spread
+from mimawari.kernel.scheduler import AHEAD, Scheduler, spread
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target, Task, Watch, Watches, task
 from mimawari.store.sql import SqlStore
@@ -23,6 +23,7 @@ HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 LONGEST = timedelta(minutes=5)
 AGAIN = timedelta(seconds=1)
+MICROSECOND = timedelta(microseconds=1)
 
 
 def doing(kind: str) -> Task:
@@ -69,7 +70,7 @@ async def until_in(store: SqlStore, *names: str) -> None:
 
 async def test_what_is_due_is_enqueued_once(store: SqlStore, clock: VirtualClock) -> None:
     now = clock.now()
-    later = entry("c", now + timedelta(microseconds=1))
+    later = entry("c", now + AHEAD + MICROSECOND)
     await store.schedule.put([entry("a", now), entry("b", now - MINUTE), later])
     scheduler = Scheduler(store, clock, WATCHES)
     for _ in range(2):
@@ -105,8 +106,8 @@ async def test_a_tick_takes_a_batch_and_comes_again_at_once(
         until_at = await scheduler.tick()
         found.append((len(await live(store)), until_at))
     assert found == [
-        (2, now + 2 * MINUTE),
-        (4, now + 4 * MINUTE),
+        (2, now + 2 * MINUTE - AHEAD / 2),
+        (4, now + 4 * MINUTE - AHEAD / 2),
         (5, clock.now() + LONGEST),
     ]
 
@@ -140,18 +141,19 @@ async def test_an_earlier_member_of_another_kind_is_not_waited_past(
     store: SqlStore, clock: VirtualClock
 ) -> None:
     await store.queue.put([NewJob(kind="slow") for _ in range(3)])
-    soon = clock.now() + timedelta(milliseconds=300)
+    soon = clock.now() + timedelta(milliseconds=800)
     await store.schedule.put([entry("s", clock.now(), "slow"), entry("q", soon)])
-    assert await Scheduler(store, clock, WATCHES, deepest=2).tick() == soon
+    assert await Scheduler(store, clock, WATCHES, deepest=2).tick() == soon - AHEAD / 2
 
 
 @pytest.mark.parametrize(
     ("ahead", "wakes"),
     [
-        (timedelta(microseconds=1), timedelta(microseconds=1)),
-        (timedelta(seconds=90), timedelta(seconds=90)),
-        (LONGEST, LONGEST),
-        (LONGEST + timedelta(microseconds=1), LONGEST),
+        (AHEAD, LONGEST),
+        (AHEAD + MICROSECOND, AHEAD / 2 + MICROSECOND),
+        (timedelta(seconds=90), timedelta(seconds=90) - AHEAD / 2),
+        (LONGEST + AHEAD / 2, LONGEST),
+        (LONGEST + AHEAD / 2 + MICROSECOND, LONGEST),
         (timedelta(days=3), LONGEST),
         (None, LONGEST),
     ],
@@ -201,14 +203,33 @@ async def test_missed_intervals_make_one_run_and_not_many(
     assert back < moved.next_at <= back + HOUR
 
 
-async def test_run_enqueues_at_each_time(store: SqlStore, clock: VirtualClock) -> None:
-    await store.schedule.put([entry("m", clock.now() + 3 * MINUTE)])
+async def test_run_enqueues_just_before_each_time(store: SqlStore, clock: VirtualClock) -> None:
+    at = clock.now() + 3 * MINUTE
+    await store.schedule.put([entry("m", at)])
     async with running(Scheduler(store, clock, WATCHES)):
         await asleep(clock)
-        await clock.advance(3 * MINUTE - timedelta(microseconds=1))
+        await clock.advance(3 * MINUTE - AHEAD / 2 - MICROSECOND)
         assert await members(store) == []
-        await clock.advance(timedelta(microseconds=1))
+        await clock.advance(MICROSECOND)
         await until_in(store, "m")
+    assert await store.queue.next_at(["quick"]) == at
+
+
+async def test_what_is_enqueued_ahead_starts_at_its_time_and_never_before(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    ran: list[datetime] = []
+
+    @task("quick")
+    async def go(job: Job, ctx: Context) -> None:
+        del job
+        ran.append(ctx.clock.now())
+
+    at = clock.now() + AHEAD * 0.8
+    await store.schedule.put([entry("m", at)])
+    rounds = Rounds(store, clock, Watch(name="w", tasks=(go,)))
+    await rounds.pass_time(2 * AHEAD, step=AHEAD / 50)
+    assert ran == [at]
 
 
 async def test_run_is_woken_by_an_earlier_put(store: SqlStore, clock: VirtualClock) -> None:

@@ -1,7 +1,7 @@
-"""The scheduler: sleeps until the next due time and only enqueues."""
+"""The scheduler: sleeps until just before the next due time and only enqueues."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
 
 import structlog
@@ -12,6 +12,9 @@ from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.signal import SCHEDULE
 from mimawari.kernel.values import Entry, Move
 from mimawari.kernel.watch import Target, Watches
+
+AHEAD = timedelta(milliseconds=500)
+"""Jobs are enqueued up to this long before their time: a waiting worker starts them on it."""
 
 log = structlog.get_logger(component="scheduler")
 
@@ -64,7 +67,6 @@ class Scheduler:
         self._batch = batch
         self._deepest = deepest
         self._bell = store.signal.bell(SCHEDULE)
-        self._upcoming: list[Entry] = []
 
     async def run(self) -> None:
         """Enqueue until cancelled."""
@@ -72,25 +74,21 @@ class Scheduler:
         await tick_for_ever(self.tick, self._bell, self._clock, log)
 
     async def tick(self) -> datetime:
-        """Enqueue what is due and tell when to come again."""
+        """Enqueue what is about to be due and tell when to come again."""
         now = self._clock.now()
         deep: frozenset[str] = frozenset()
-        due = await self._due(now)
+        due = await self._store.schedule.due(now + AHEAD, self._batch)
         while more := await self._deep({entry.kind for entry in due}):
             deep |= more
-            due = await self._store.schedule.due(now, self._batch, without=deep)
+            due = await self._store.schedule.due(now + AHEAD, self._batch, without=deep)
         if due:
             await self._enqueue(due, now)
+        next_at = await self._store.schedule.next_at(without=deep)
+        if next_at is None and not deep and await self._rebuild():
+            next_at = await self._store.schedule.next_at()
         hold = now + (AGAIN if deep else LONGEST)
-        self._upcoming = await self._store.schedule.due(hold, self._batch, without=deep)
-        if not self._upcoming and not deep and await self._rebuild_if_empty():
-            self._upcoming = await self._store.schedule.due(hold, self._batch)
-        return self._upcoming[0].next_at if self._upcoming else hold
-
-    async def _due(self, now: datetime) -> list[Entry]:
-        """List what is due: what was read before the sleep, so as not to be late for it."""
-        due = [entry for entry in self._upcoming if entry.next_at <= now]
-        return due or await self._store.schedule.due(now, self._batch)
+        # Coming at half the span finds several at once where targets are close together.
+        return hold if next_at is None else min(hold, next_at - AHEAD / 2)
 
     async def _deep(self, kinds: Collection[str]) -> frozenset[str]:
         depths = await self._store.queue.depths(kinds, self._deepest + 1)
@@ -106,7 +104,11 @@ class Scheduler:
                 seen_at=entry.next_at,
                 next_at=_following(entry, now),
                 job=NewJob(
-                    kind=entry.kind, args=entry.args, dedupe_key=entry.member, target=entry.member
+                    kind=entry.kind,
+                    args=entry.args,
+                    dedupe_key=entry.member,
+                    target=entry.member,
+                    run_at=entry.next_at,
                 ),
                 reason="interval",
             )
@@ -115,10 +117,8 @@ class Scheduler:
         enqueued = await self._store.schedule.advance(moves)
         log.info("enqueued", result="done", due=len(due), enqueued=enqueued)
 
-    async def _rebuild_if_empty(self) -> int:
+    async def _rebuild(self) -> int:
         """Fill an empty schedule from the watches' own tables; say how many members it got."""
-        if await self._store.schedule.next_at() is not None:
-            return 0
         targets: list[Target] = []
         async with self._store.read() as reader:
             for watch in self._watches.all:

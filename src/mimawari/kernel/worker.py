@@ -102,8 +102,9 @@ class Worker:
 
     async def _step(self) -> None:
         try:
+            began = self._clock.now()
             claimed = await _whole(self.turn())
-            await self._rest(claimed)
+            await self._rest(began, claimed)
         except StoreDown as error:
             log.warning("store down", result="retry", reason=str(error), next=str(AGAIN))
             await self._bell.wait(self._clock, self._clock.now() + AGAIN)
@@ -128,14 +129,15 @@ class Worker:
             self._start(job, now)
         return len(turn.jobs)
 
-    async def _rest(self, claimed: int) -> None:
+    async def _rest(self, began: datetime, claimed: int) -> None:
         """Sleep until a job ends here, one is put, or the next known time."""
         now = self._clock.now()
         until = min((now + LONGEST, *self.times()))
         room = [want.kind for want in self._wants(now)]
         if room and not self._ends:
             due_at = await self._store.queue.next_at(room)
-            if due_at is not None and due_at <= now and not claimed:
+            # What was due before the turn began and is there still cannot be claimed.
+            if due_at is not None and due_at <= began and not claimed:
                 await rescue(self._store, self._clock, self._watches)
                 due_at = now + BREATH
             until = min(until, due_at or until)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, delete, func, select, update
+from sqlalchemy import Row, bindparam, delete, func, select, update
 
 from mimawari.kernel.signal import SCHEDULE
 from mimawari.kernel.values import Entry, Move
@@ -12,6 +12,12 @@ from mimawari.store.sql.arguments import dump, load
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.queue import SqlQueue
 from mimawari.store.sql.tables import schedule
+
+_MOVE = (
+    update(schedule)
+    .where(schedule.c.member == bindparam("of"))
+    .values(next_at=bindparam("to"), reason=bindparam("why"))
+)
 
 
 class SqlSchedule:
@@ -58,17 +64,17 @@ class SqlSchedule:
         """Move members on and enqueue their jobs in one step; say how many jobs are new."""
 
         def work(session: Session) -> int:
-            won = [move for move in _in_order(moves) if self._move(session, move)]
+            won = _unmoved(session, moves)
+            if not won:
+                return 0
+            session.execute(
+                _MOVE,
+                [{"of": m.member, "to": m.next_at, "why": m.reason} for m in won],
+            )
             new = [move.job for move in won if move.job is not None]
             return len(self._queue.put_in(session, new)) if new else 0
 
         return await self._database.run(work)
-
-    def _move(self, session: Session, move: Move) -> bool:
-        unmoved = (schedule.c.member == move.member) & (schedule.c.next_at == move.seen_at)
-        values = {"next_at": move.next_at, "reason": move.reason}
-        result = session.execute(update(schedule).where(unmoved).values(values))
-        return result.rowcount == 1
 
     def next_run_in(self, session: Session, member: str, at: datetime, reason: str | None) -> None:
         """Set a member's next time as part of a transaction; one that was removed stays so."""
@@ -116,9 +122,16 @@ class SqlSchedule:
         return members
 
 
-def _in_order(moves: Sequence[Move]) -> list[Move]:
-    # One order for all transactions, so that no two wait for each other.
-    return sorted(moves, key=lambda move: move.member)
+def _unmoved(session: Session, moves: Sequence[Move]) -> list[Move]:
+    """Hold the members that nobody has moved on, in one order so that no two wait in a ring."""
+    held = (
+        select(schedule.c.member, schedule.c.next_at)
+        .where(schedule.c.member.in_([move.member for move in moves]))
+        .order_by(schedule.c.member)
+        .with_for_update()
+    )
+    seen = {row.member: row.next_at for row in session.execute(held)}
+    return [move for move in moves if seen.get(move.member) == move.seen_at]
 
 
 def _values(entry: Entry) -> dict[str, Any]:
