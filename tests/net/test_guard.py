@@ -1,0 +1,396 @@
+"""Nothing but public addresses is let through, however it is spelled, unless it was opened."""
+
+import asyncio
+import socket
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mimawari.errors import BadInput, Transient
+from mimawari.net.guard import (
+    Address,
+    Forbidden,
+    Guard,
+    Network,
+    is_public,
+    parse_name,
+    resolve_by_system,
+)
+from tests.net.dns import (
+    ADDRESSES,
+    DISGUISES,
+    FORBIDDEN,
+    JUNK,
+    NEIGHBOURS,
+    PUBLIC,
+    PUBLIC_V6,
+    Dns,
+    hostile_dns,
+)
+
+steady = settings(deadline=None, derandomize=True)
+
+# The registries of special addresses, as they are published: block, and whether it is reachable.
+REGISTRY_V4 = {
+    "0.0.0.0/8": False,
+    "10.0.0.0/8": False,
+    "100.64.0.0/10": False,
+    "127.0.0.0/8": False,
+    "169.254.0.0/16": False,
+    "172.16.0.0/12": False,
+    "192.0.0.0/24": False,
+    "192.0.0.0/29": False,
+    "192.0.0.8/32": False,
+    "192.0.0.170/31": False,
+    "192.0.2.0/24": False,
+    "192.31.196.0/24": True,
+    "192.52.193.0/24": True,
+    "192.168.0.0/16": False,
+    "192.175.48.0/24": True,
+    "198.18.0.0/15": False,
+    "198.51.100.0/24": False,
+    "203.0.113.0/24": False,
+    "240.0.0.0/4": False,
+    "255.255.255.255/32": False,
+}
+REGISTRY_V6 = {
+    "::1/128": False,
+    "::/128": False,
+    "::ffff:0:0/96": False,
+    "64:ff9b:1::/48": False,
+    "100::/64": False,
+    "100:0:0:1::/64": False,
+    "2001::/23": False,
+    "2001:2::/48": False,
+    "2001:db8::/32": False,
+    "2002::/16": False,
+    "2620:4f:8000::/48": True,
+    "3fff::/20": False,
+    "5f00::/16": False,
+    "fc00::/7": False,
+    "fe80::/10": False,
+}
+# Not in those registries or called reachable there, and no place for us to go to.
+BEYOND = [
+    "192.88.99.0/24",
+    "224.0.0.0/4",
+    "192.0.0.9/32",
+    "192.0.0.10/32",
+    "ff00::/8",
+    "64:ff9b::/96",
+    "::/96",
+    "fec0::/10",
+    "2001:1::1/128",
+    "2001:3::/32",
+    "2001:4:112::/48",
+    "2001:20::/28",
+    "2001:30::/28",
+]
+GLOBAL_UNICAST = ip_network("2000::/3")
+CLOSED: list[Network] = [
+    ip_network(block)
+    for block, reachable in {**REGISTRY_V4, **REGISTRY_V6, **dict.fromkeys(BEYOND, False)}.items()
+    if not reachable
+]
+
+
+def is_closed_by_registry(address: Address) -> bool:
+    """Say by the registries whether an address is closed."""
+    if any(address in block for block in CLOSED):
+        return True
+    return isinstance(address, IPv6Address) and address not in GLOBAL_UNICAST
+
+
+def edges(block: Network) -> list[Address]:
+    """List the addresses on both sides of both edges of a block."""
+    first, last = int(block[0]), int(block[-1])
+    make = IPv4Address if block.version == 4 else IPv6Address
+    most = 2**block.max_prefixlen - 1
+    return [make(number) for number in (first - 1, first, last, last + 1) if 0 <= number <= most]
+
+
+def test_enough_hosts_are_tried() -> None:
+    assert len(FORBIDDEN) == len(set(FORBIDDEN)) >= 120
+
+
+@pytest.mark.parametrize("host", FORBIDDEN)
+async def test_a_host_that_is_not_public_is_refused(host: str) -> None:
+    with pytest.raises(Forbidden) as caught:
+        await Guard(resolve=hostile_dns()).addresses(host, 80)
+    assert caught.value.code == "address_forbidden"
+    assert len(str(caught.value)) < 400
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("host", [*DISGUISES, *JUNK, *ADDRESSES, "localhost", "A.localhost."])
+async def test_no_resolver_is_asked_about_what_is_no_name(host: str) -> None:
+    dns = hostile_dns()
+    with pytest.raises(Forbidden):
+        await Guard(resolve=dns).addresses(host, 80)
+    assert dns.asked == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "2130706433", "127.1"])
+async def test_the_resolver_of_the_system_opens_nothing(host: str) -> None:
+    with pytest.raises(Forbidden):
+        await Guard().addresses(host, 80)
+
+
+async def test_the_system_is_asked_for_the_addresses_of_a_name() -> None:
+    assert set(await resolve_by_system("localhost", 80)) <= {"127.0.0.1", "::1"}
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)
+    expected = tuple(dict.fromkeys(ip_address(where[0]) for *_, where in found))
+    assert await Guard(["localhost"]).addresses("localhost", 80) == expected
+
+
+@pytest.mark.parametrize(
+    "address",
+    NEIGHBOURS,
+)
+async def test_a_public_neighbour_of_a_closed_block_passes(address: str) -> None:
+    assert is_public(ip_address(address))
+    assert await Guard().addresses(address, 443) == (ip_address(address),)
+
+
+@pytest.mark.parametrize("block", CLOSED, ids=str)
+def test_both_edges_of_a_closed_block_are_where_the_registry_has_them(block: Network) -> None:
+    for address in edges(block):
+        assert is_public(address) is not is_closed_by_registry(address), address
+    assert not is_public(block[0])
+    assert not is_public(block[-1])
+
+
+near_an_edge = st.sampled_from(CLOSED).flatmap(
+    lambda block: st.one_of(
+        st.sampled_from(edges(block)),
+        st.integers(0, block.num_addresses - 1).map(lambda at: block[at]),
+    )
+)
+
+
+@settings(steady, max_examples=2000)
+@given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6), near_an_edge))
+def test_an_address_is_public_exactly_when_no_registry_closes_it(address: Address) -> None:
+    assert is_public(address) is not is_closed_by_registry(address)
+
+
+@settings(steady, max_examples=1000)
+@given(st.integers(int(IPv6Address("2000::")), int(IPv6Address("3fff::")) + 2**120))
+def test_global_ipv6_is_public_exactly_when_no_registry_closes_it(number: int) -> None:
+    address = IPv6Address(number)
+    assert is_public(address) is not is_closed_by_registry(address)
+
+
+def test_an_address_with_a_scope_is_never_public() -> None:
+    assert is_public(IPv6Address(PUBLIC_V6))
+    assert not is_public(IPv6Address(f"{PUBLIC_V6}%eth0"))
+
+
+@pytest.mark.parametrize("port", [0, -1, 65536, 2**31, 10**30])
+async def test_a_port_out_of_range_is_refused(port: int) -> None:
+    with pytest.raises(Forbidden, match="1 to 65535"):
+        await Guard(["0.0.0.0/0"]).addresses(PUBLIC, port)
+
+
+@pytest.mark.parametrize("port", [1, 65535])
+async def test_the_first_and_the_last_port_pass(port: int) -> None:
+    assert await Guard().addresses(PUBLIC, port) == (IPv4Address(PUBLIC),)
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("site.example", "site.example"),
+        ("SITE.Example", "site.example"),
+        ("site.example.", "site.example"),
+        ("b\u00dccher.example", "xn--bcher-kva.example"),
+        ("b\u00fccher\u3002example", "xn--bcher-kva.example"),
+        ("\u212aelvin.example", "kelvin.example"),
+        ("a_b-c.example", "a_b-c.example"),
+        ("1.example", "1.example"),
+        ("0x7f.example", "0x7f.example"),
+        ("router", "router"),
+    ],
+)
+async def test_a_name_is_resolved_as_the_client_would_write_it(host: str, name: str) -> None:
+    dns = Dns({name: [[PUBLIC, PUBLIC_V6, PUBLIC]]})
+    found = await Guard(resolve=dns).addresses(host, 443)
+    assert found == (IPv4Address(PUBLIC), IPv6Address(PUBLIC_V6))
+    assert dns.asked == [name]
+    assert parse_name(host) == name
+
+
+@pytest.mark.parametrize("answers", [None, [[]]])
+async def test_a_name_that_does_not_resolve_may_do_so_later(answers: list[list[str]]) -> None:
+    dns = Dns({"site.example": answers} if answers else {})
+    with pytest.raises(Transient, match=r"site\.example does not resolve"):
+        await Guard(resolve=dns).addresses("site.example", 443)
+
+
+async def test_a_name_that_moved_to_loopback_is_refused_from_then_on() -> None:
+    dns = Dns({"site.example": [[PUBLIC], ["127.0.0.1"], [PUBLIC, "::1"], [PUBLIC]]})
+    guard = Guard(resolve=dns)
+    assert await guard.addresses("site.example", 80) == (IPv4Address(PUBLIC),)
+    for _ in range(2):
+        with pytest.raises(Forbidden, match="MIMAWARI_ALLOW_HOSTS"):
+            await guard.addresses("site.example", 80)
+    assert await guard.addresses("site.example", 80) == (IPv4Address(PUBLIC),)
+    assert len(dns.asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("opening", "host", "port"),
+    [
+        ("127.0.0.1", "127.0.0.1", 80),
+        (" 127.0.0.1 ", "127.0.0.1", 8080),
+        ("127.0.0.1", "loop.example", 80),
+        ("127.0.0.1", "localhost", 80),
+        ("127.0.0.0/8", "127.9.9.9", 80),
+        ("127.0.0.0/8", "foo.localhost", 80),
+        ("0.0.0.0/0", "10.0.0.1", 80),
+        ("10.0.0.0/8", "10.255.255.255", 1),
+        ("127.0.0.1:8080", "127.0.0.1", 8080),
+        ("127.0.0.1:8080", "loop.example", 8080),
+        ("loop.example", "loop.example", 80),
+        ("LOOP.example.", "loop.example", 80),
+        ("loop.example:8080", "Loop.Example.", 8080),
+        ("b\u00fccher.example", "xn--bcher-kva.example", 80),
+        ("xn--bcher-kva.example:80", "b\u00fccher.example", 80),
+        ("localhost:8080", "LOCALHOST.", 8080),
+        ("::1", "::1", 80),
+        ("::1", "[::1]", 80),
+        ("[::1]", "six.example", 80),
+        ("[::1]:8080", "::1", 8080),
+        ("[::1]:8080", "six.example", 8080),
+        ("fd00::/8", "fd00::1", 80),
+        ("::ffff:127.0.0.1", "mapped.example", 80),
+    ],
+)
+async def test_an_opening_opens_what_it_says(opening: str, host: str, port: int) -> None:
+    assert await Guard([opening], resolve=hostile_dns()).addresses(host, port)
+
+
+@pytest.mark.parametrize(
+    ("opening", "host", "port"),
+    [
+        ("127.0.0.1", "127.0.0.2", 80),
+        ("127.0.0.1", "::1", 80),
+        ("127.0.0.1", "::ffff:127.0.0.1", 80),
+        ("127.0.0.1", "six.example", 80),
+        ("127.0.0.1", "2130706433", 80),
+        ("127.0.0.1:8080", "127.0.0.1", 80),
+        ("127.0.0.1:8080", "localhost", 8081),
+        ("127.0.0.0/9", "127.128.0.0", 80),
+        ("loop.example", "127.0.0.1", 80),
+        ("loop.example", "localhost", 80),
+        ("loop.example", "a.loop.example", 80),
+        ("example", "loop.example", 80),
+        ("loop.example:8080", "loop.example", 80),
+        ("localhost", "foo.localhost", 80),
+        ("localhost:8080", "localhost", 80),
+        ("[::1]:8080", "::1", 80),
+        ("0.0.0.0/0", "::ffff:127.0.0.1", 80),
+        ("::/0", "127.0.0.1", 80),
+        ("::/0", "scoped.example", 80),
+        ("fe80::/10", "fe80::1%lo", 80),
+    ],
+)
+async def test_an_opening_opens_nothing_else(opening: str, host: str, port: int) -> None:
+    with pytest.raises(Forbidden):
+        await Guard([opening], resolve=hostile_dns()).addresses(host, port)
+
+
+async def test_an_opening_of_one_answer_does_not_open_the_others() -> None:
+    dns = Dns({"two.example": [["127.0.0.1", "10.0.0.1"]]})
+    with pytest.raises(Forbidden, match=r"10\.0\.0\.1"):
+        await Guard(["127.0.0.1"], resolve=dns).addresses("two.example", 80)
+    assert len(await Guard(["two.example"], resolve=dns).addresses("two.example", 80)) == 2
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "loop.example"])
+async def test_the_refusal_says_what_to_set_and_setting_it_helps(host: str) -> None:
+    with pytest.raises(Forbidden) as caught:
+        await Guard(resolve=hostile_dns()).addresses(host, 8443)
+    advice = str(caught.value).partition(" add ")[2].partition(" to MIMAWARI_ALLOW_HOSTS")[0]
+    assert await Guard([advice], resolve=hostile_dns()).addresses(host, 8443)
+
+
+@pytest.mark.parametrize(
+    ("entry", "advice"),
+    [
+        ("", "write host"),
+        ("  ", "write host"),
+        (":80", "write host"),
+        ("host:", "write host"),
+        ("host:0", "1 to 65535"),
+        ("host:65536", "1 to 65535"),
+        ("host:99999", "1 to 65535"),
+        ("host:123456", "write host"),
+        ("host:http", "write host"),
+        ("host:\uff18\uff10", "write host"),
+        ("host:80:80", "write host"),
+        ("http://host", "write a CIDR"),
+        ("host/path", "write a CIDR"),
+        ("*.example", "is no host"),
+        ("a b", "is no host"),
+        ("user@host", "is no host"),
+        ("2130706433", "four plain numbers"),
+        ("127.1:80", "four plain numbers"),
+        ("0x7f.1", "four plain numbers"),
+        ("127.0.0.01", "four plain numbers"),
+        ("127.0.0.256", "four plain numbers"),
+        ("10.0.0.1/8", "write 10.0.0.0/8"),
+        ("10.0.0.0/33", "write a CIDR"),
+        ("10.0.0.0/255.0.0.0", "write a CIDR"),
+        ("10.0.0.0/8:80", "write a CIDR"),
+        ("fd00::1/8", "write fd00::/8"),
+        ("fd00::/129", "write a CIDR"),
+        ("::1:zz", "write host"),
+        ("[::1]:0", "1 to 65535"),
+        ("[::1]80", "write host"),
+        ("[::1", "write host"),
+        ("[127.0.0.1]:80", "is no host"),
+        ("[host]:80", "is no host"),
+        ("fe80::1%eth0", "without %"),
+        ("[fe80::1%eth0]:80", "without %"),
+        ("a\x00b", "is no host"),
+        ("h" * 1000, "too long"),
+    ],
+)
+def test_an_opening_that_cannot_be_used_says_what_to_write(entry: str, advice: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        Guard(["127.0.0.1", entry])
+    assert advice in str(caught.value)
+    assert "MIMAWARI_ALLOW_HOSTS" in str(caught.value)
+    assert not isinstance(caught.value, Forbidden)
+
+
+hosts = st.one_of(
+    st.text(max_size=300),
+    st.text(st.sampled_from("0123456789abcdefx.:[]%-_ \u3002\uff11\uff0e\u00fc@/\\"), max_size=40),
+    st.sampled_from(FORBIDDEN),
+)
+
+
+@settings(steady, max_examples=400)
+@given(hosts, st.integers(-1, 70000))
+def test_no_host_raises_anything_but_our_errors(host: str, port: int) -> None:
+    async def ask() -> tuple[Address, ...]:
+        return await Guard(resolve=hostile_dns()).addresses(host, port)
+
+    try:
+        found = asyncio.run(ask())
+    except (Forbidden, Transient):
+        return
+    assert all(is_public(address) for address in found)
+
+
+@settings(steady, max_examples=1000)
+@given(hosts)
+def test_no_opening_raises_anything_but_bad_input(entry: str) -> None:
+    with suppress(BadInput):
+        Guard([entry])
