@@ -10,7 +10,7 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.context import PATIENCE, Context
 from mimawari.kernel.job import Job, NewJob, State, Want
 from mimawari.kernel.limits import VALID_FOR
-from mimawari.kernel.values import Grant, Limit
+from mimawari.kernel.values import BreakerPolicy, Grant, Limit
 from mimawari.kernel.watch import Watch, Watches
 from mimawari.store.sql import SqlStore
 
@@ -167,3 +167,80 @@ async def test_a_commit_of_a_lost_job_is_refused(store: SqlStore, clock: Virtual
         async with ctx.commit(job):
             entered = True
     assert (entered, ctx.committed) == (False, False)
+
+
+async def test_leave_at_hand_is_used_first_and_then_more_is_asked_for(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    ctx = context(store, clock, Limit("x", 5, HOUR))
+    first = await ctx.limit("x", caller="worker")
+    assert await ctx.use() is first
+    with pytest.raises(Wait):
+        await ctx.use()
+    await clock.advance(HOUR / 5)
+    second = await ctx.use()
+    assert second.id != first.id
+    assert ctx.grants == [first, second]
+
+
+async def test_leave_that_has_run_out_is_passed_over(store: SqlStore, clock: VirtualClock) -> None:
+    ctx = context(store, clock, Limit("x", 50, HOUR))
+    first = await ctx.limit("x", caller="worker")
+    await clock.advance(max(VALID_FOR, HOUR / 50))
+    second = await ctx.use()
+    assert second.id != first.id
+
+
+async def test_nobody_asks_without_a_limit(store: SqlStore, clock: VirtualClock) -> None:
+    ctx = context(store, clock, Limit("x", 5, HOUR))
+    with pytest.raises(LookupError, match=r"call ctx\.limit before"):
+        await ctx.use()
+    assert ctx.caller == "nobody"
+
+
+async def test_a_request_that_is_over_is_settled_once(store: SqlStore, clock: VirtualClock) -> None:
+    ctx = context(store, clock, Limit("x", 1, HOUR))
+    await ctx.limit("x", caller="worker")
+    grant = await ctx.use()
+    await ctx.used(grant)
+    assert ctx.grants == []
+    await clock.advance(HOUR)
+    assert isinstance(await ctx.limit("x", caller="worker"), Grant)
+
+
+async def test_a_breaker_is_passed_once_and_looked_at_again(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    early, late = context(store, clock), context(store, clock)
+    await early.enter("site")
+    await early.enter("site")
+    assert early.sites == {"site"}
+    until = clock.now() + HOUR
+    await store.breaker.failed("site", BreakerPolicy(failures=1, cool_for=HOUR), "no", None)
+    for ctx in (early, late):
+        with pytest.raises(Wait) as wait:
+            await ctx.enter("site")
+        assert (wait.value.until, wait.value.blocked_by) == (until, "breaker site")
+    assert late.sites == frozenset()
+
+
+async def test_the_one_on_trial_is_let_through_again_and_again(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    await store.breaker.failed("site", BreakerPolicy(failures=1, cool_for=HOUR), "no", None)
+    await clock.advance(HOUR)
+    trial, other = context(store, clock), context(store, clock)
+    for _ in range(3):
+        await trial.enter("site")
+    with pytest.raises(Wait):
+        await other.enter("site")
+
+
+async def test_a_hold_keeps_the_limit_of_the_job(store: SqlStore, clock: VirtualClock) -> None:
+    ctx = context(store, clock, Limit("x", 3600, HOUR))
+    await ctx.limit("x", caller="worker")
+    until = clock.now() + HOUR
+    await ctx.hold(until, "asked to")
+    with pytest.raises(Wait, match="asked to") as wait:
+        await context(store, clock, Limit("x", 3600, HOUR)).limit("x", caller="worker")
+    assert wait.value.until == until

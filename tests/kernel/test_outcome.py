@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mimawari.errors import Blocked, Gone, Invalid, JobError, StoreDown, Transient, Wait
+from mimawari.errors import BadInput, Blocked, Gone, Invalid, JobError, StoreDown, Transient, Wait
 from mimawari.kernel import outcome
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import End, Job, State
@@ -57,6 +57,7 @@ SOON, LATER = NOW + timedelta(minutes=5), NOW + 3 * HOUR
             over(State.FAILED, "page not understood: no price", b"<p>"),
         ),
         (Invalid("no price"), over(State.FAILED, "page not understood: no price")),
+        (BadInput("give an address"), over(State.FAILED, "give an address")),
         (Blocked("site", "403"), back(SOON, "403")),
         (Blocked("site", "403", until=LATER), back(LATER, "403")),
         (Transient("busy"), back(SOON, "busy")),

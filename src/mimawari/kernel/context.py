@@ -1,13 +1,13 @@
 """What a task is given: its limits, its commit, the clock and the log."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 
-from mimawari.errors import StoreDown
+from mimawari.errors import StoreDown, Wait
 from mimawari.kernel.job import Job
 from mimawari.kernel.ports import Clock, Store, Tx
 from mimawari.kernel.values import Grant
@@ -16,24 +16,50 @@ from mimawari.kernel.watch import Watches
 PATIENCE = timedelta(seconds=20)
 """A wait up to this long is slept through; a longer one gives the job's place to another."""
 
+OpenHttp = Callable[["Context"], Any]
+"""Makes the way a job asks sites: under its limits, through its breakers."""
+
 log = structlog.get_logger(component="worker")
 
 
 class Context:
     """One job's view of the kernel."""
 
-    __slots__ = ("_watches", "clock", "committed", "grants", "http", "store")
+    __slots__ = (
+        "_asked", "_passed", "_unused", "_watches", "clock", "committed", "grants", "http", "store"
+    )  # fmt: skip
 
-    def __init__(self, store: Store, clock: Clock, watches: Watches, http: Any = None) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, watches: Watches, http: OpenHttp | None = None
+    ) -> None:
         self.store = store
         self.clock = clock
-        self.http = http
         self.committed = False
         self.grants: list[Grant] = []
+        self._unused: list[Grant] = []
+        self._asked: tuple[str, str] | None = None
+        self._passed: set[str] = set()
         self._watches = watches
+        self.http: Any = http(self) if http else None
+
+    @property
+    def caller(self) -> str:
+        """Who asks, as the limiter was told last."""
+        return self._asked[1] if self._asked else "nobody"
+
+    @property
+    def sites(self) -> frozenset[str]:
+        """The sites that were asked, or may be: their breakers let this job through."""
+        return frozenset(self._passed)
 
     async def limit(self, name: str, *, caller: str) -> Grant:
         """Wait for leave to ask a site once; a long wait sends the job back to the queue."""
+        self._asked = (name, caller)
+        grant = await self._acquire(name, caller)
+        self._unused.append(grant)
+        return grant
+
+    async def _acquire(self, name: str, caller: str) -> Grant:
         limit = self._watches.limit(name)
         while True:
             verdict = await self.store.limiter.acquire(limit, caller)
@@ -44,6 +70,38 @@ class Context:
             if span > PATIENCE:
                 raise verdict
             await self.clock.sleep(span)
+
+    async def enter(self, site: str) -> None:
+        """Pass a site's breaker, or raise until when to stay away."""
+        if site not in self._passed:
+            if wait := await self.store.breaker.check(site):
+                raise wait
+            self._passed.add(site)
+            return
+        view = await self.store.breaker.find(site)
+        if view and view.state == "open" and view.until:
+            # Somebody else was turned away while this job was on its way.
+            raise Wait(view.until, view.reason or "the site turned us away", f"breaker {site}")
+
+    async def use(self) -> Grant:
+        """Give leave for one request: the one at hand, or the next of the same limit."""
+        while self._unused:
+            grant = self._unused.pop(0)
+            if grant.is_valid(self.clock.mark()):
+                return grant
+        if self._asked is None:
+            raise LookupError("a site is asked without a limit; call ctx.limit before")
+        return await self._acquire(*self._asked)
+
+    async def used(self, grant: Grant) -> None:
+        """Say that the request of a grant is over."""
+        await self.store.limiter.settle(grant)
+        self.grants.remove(grant)
+
+    async def hold(self, until: datetime, reason: str) -> None:
+        """Give nobody leave under the same limit before a time, as the site asks."""
+        if self._asked is not None:
+            await self.store.limiter.hold(self._asked[0], until, reason)
 
     @asynccontextmanager
     async def commit(self, job: Job) -> AsyncIterator[Tx]:

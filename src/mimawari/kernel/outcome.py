@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from mimawari.errors import Blocked, Gone, Invalid, StoreDown, Transient, Wait
+from mimawari.errors import BadInput, Blocked, Gone, Invalid, StoreDown, Transient, Wait
 from mimawari.kernel.job import End, Job, State
 from mimawari.kernel.watch import Task
 from mimawari.text import one_line
@@ -25,8 +25,10 @@ def end_of(job: Job, task: Task, error: BaseException, now: datetime) -> End:
             return _back(job, now + STORE_AGAIN, reason, blocked_by="store", attempt_used=False)
         case Gone():
             return _ended(job, State.PERMANENT_FAIL, reason)
-        case Invalid():
-            return _ended(job, State.FAILED, f"page not understood: {reason}", page=error.page)
+        case Invalid() | BadInput():
+            page = error.page if isinstance(error, Invalid) else None
+            why = f"page not understood: {reason}" if isinstance(error, Invalid) else reason
+            return _ended(job, State.FAILED, why, page=page)
         case Blocked() | Transient():
             return _later(job, task, max(now, error.until or now), reason, now)
         case _:

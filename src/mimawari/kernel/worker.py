@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import structlog
 
-from mimawari.errors import Blocked, JobError, LeaseLost, StoreDown, Transient, Wait
+from mimawari.errors import BadInput, Blocked, JobError, LeaseLost, StoreDown, Transient, Wait
 from mimawari.kernel import outcome
-from mimawari.kernel.context import Context
+from mimawari.kernel.context import Context, OpenHttp
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, State, Want
 from mimawari.kernel.loop import AGAIN, LONGEST
 from mimawari.kernel.ports import Clock, Store
@@ -66,7 +66,7 @@ class Worker:
         watches: Watches,
         *,
         name: str,
-        http: Any = None,
+        http: OpenHttp | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -205,14 +205,14 @@ class Worker:
         job, site = run.job, run.task.site
         if job.broken is not None:
             return outcome.undecodable(job)
-        if site is not None and (wait := await self._store.breaker.check(site)):
-            raise wait
+        if site is not None:
+            await context.enter(site)
         try:
             await run.task.run(job, context)
         finally:
             await context.settle()
-        if site is not None:
-            await self._store.breaker.worked(site)
+        for asked in context.sites:
+            await self._store.breaker.worked(asked)
         if context.committed:
             return None
         return End(id=job.id, token=job.token, state=State.DONE)
@@ -248,7 +248,7 @@ class Worker:
             "reason": end.reason,
             "next": end.run_at.isoformat() if end.run_at else None,
         }
-        if not isinstance(error, JobError | StoreDown):
+        if not isinstance(error, JobError | StoreDown | BadInput):
             log.error("job raised a bug", exc_info=error, **facts)
         elif waits:
             log.info("job waits", **facts)
