@@ -1,12 +1,20 @@
 """Every setting, read from the environment once; the specs' own names work too."""
 
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from platformdirs import user_data_path
-from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from mimawari.errors import BadInput
@@ -28,6 +36,23 @@ def _duration(value: Any) -> Any:
 
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Whole = Annotated[int, BeforeValidator(plain_digits)]
+
+
+def _words(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return tuple(word for word in (part.strip() for part in value.split(",")) if word)
+
+
+def _address(value: str) -> str:
+    """Take an address without what follows its host, so that paths can be added to it."""
+    if not re.fullmatch(r"https?://[^\s/?#@]+/?", value):
+        raise ValueError("must be an address like https://host or http://host:port")
+    return value.rstrip("/")
+
+
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+Address = Annotated[str, AfterValidator(_address)]
 
 
 def _named(*names: str) -> AliasChoices:
@@ -121,6 +146,59 @@ class Settings(BaseSettings):
         default=timedelta(days=30),
         validation_alias=_named("MIMAWARI_KEEP_EVENTS"),
         description="How long events that were delivered or given up are kept.",
+    )
+    contact: str = Field(
+        default="",
+        max_length=200,
+        pattern=r"^[\x21-\x7e]*$",
+        validation_alias=_named("MIMAWARI_CONTACT"),
+        description="Where sites may reach you: a mail or web address, told in the User-Agent.",
+    )
+    allow_hosts: Words = Field(
+        default=(),
+        validation_alias=_named("MIMAWARI_ALLOW_HOSTS"),
+        description="Hosts, host:port or CIDR that may be reached though they are not public.",
+    )
+    robots_ignore: Words = Field(
+        default=(),
+        validation_alias=_named("MIMAWARI_ROBOTS_IGNORE"),
+        description="Sites whose robots.txt need not be heeded: mercari, yahoo_realestate, …",
+    )
+    proxies: Words = Field(
+        default=(),
+        repr=False,
+        validation_alias=_named("MIMAWARI_PROXIES"),
+        description="Egress proxies in the order of their use, as http://user:password@host:port.",
+    )
+    chromium: str = Field(
+        default="",
+        validation_alias=_named("MIMAWARI_CHROMIUM"),
+        description="The Chromium to start; empty means the system's own.",
+    )
+    mercari_mode: Literal["api", "browser"] = Field(
+        default="api",
+        validation_alias=_named("MIMAWARI_MERCARI_MODE"),
+        description="How Mercari is read: by its API, or by its pages in a browser.",
+    )
+    mercari_url: Address = Field(
+        default="https://jp.mercari.com",
+        validation_alias=_named("MIMAWARI_MERCARI_URL"),
+        description="Where Mercari's pages are.",
+    )
+    mercari_api_url: Address = Field(
+        default="https://api.mercari.jp",
+        validation_alias=_named("MIMAWARI_MERCARI_API_URL"),
+        description="Where Mercari's API is.",
+    )
+    rentals_url: Address = Field(
+        default="https://realestate.yahoo.co.jp",
+        validation_alias=_named("MIMAWARI_RENTALS_URL"),
+        description="Where the rental listings are.",
+    )
+    google_books_url: Address = Field(
+        default="https://www.googleapis.com",
+        validation_alias=_named("MIMAWARI_GOOGLE_BOOKS_URL"),
+        description="Where the Google Books API is.",
     )
 
     @field_validator("api_keys", mode="before")

@@ -45,6 +45,16 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "keep_done": ("2d", timedelta(days=2)),
     "keep_dead": ("300", timedelta(minutes=5)),
     "keep_events": ("36500d", timedelta(days=36500)),
+    "contact": ("mailto:ann@example.com", "mailto:ann@example.com"),
+    "allow_hosts": ("127.0.0.1:80, 10.0.0.0/8,", ("127.0.0.1:80", "10.0.0.0/8")),
+    "robots_ignore": ("mercari", ("mercari",)),
+    "proxies": ("http://a:1,http://b:2", ("http://a:1", "http://b:2")),
+    "chromium": ("/opt/chromium", "/opt/chromium"),
+    "mercari_mode": ("browser", "browser"),
+    "mercari_url": ("http://127.0.0.1:8085/", "http://127.0.0.1:8085"),
+    "mercari_api_url": ("http://[::1]:8085", "http://[::1]:8085"),
+    "rentals_url": ("https://rentals.example", "https://rentals.example"),
+    "google_books_url": ("https://books.example", "https://books.example"),
 }
 NAMES = [(field, name) for field in FIELDS for name in names_of(field)]
 

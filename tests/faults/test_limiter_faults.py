@@ -17,8 +17,9 @@ from mimawari.kernel.values import Limit
 from mimawari.sim.counting import CountingSite
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
-from tests.conftest import ENGINES, Databases
+from tests.conftest import Databases
 from tests.faults.world import FULL, kill, running_site, spawn
+from tests.servers import ENGINES
 
 # A grant is good for 60 s, which is 0.6 s of real time here: enough for a busy machine.
 SCALE = 100.0

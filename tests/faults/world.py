@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-import httpx2
 import structlog
 import uvicorn
 from sqlalchemy import select
@@ -21,9 +22,12 @@ from mimawari.kernel.clock import RealClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.deliverer import Deliverer
 from mimawari.kernel.job import End, Job, NewJob, State, Turn, Want
-from mimawari.kernel.values import Event
+from mimawari.kernel.values import Event, Limit
 from mimawari.kernel.watch import Watch, Watches, task
 from mimawari.kernel.worker import Worker
+from mimawari.net.http import Fetcher
+from mimawari.net.ways import open_ways
+from mimawari.settings import Settings
 from mimawari.sim.counting import CountingSite
 from mimawari.sites import counting
 from mimawari.store.sql import SqlStore
@@ -61,6 +65,7 @@ def make_watch(step: Step) -> Watch:
     @task("fault.read", lease=LEASE, backoff="200ms", attempts=1000, concurrency=8)
     async def read(job: Job, ctx: Context) -> None:
         step("claimed")
+        await ctx.limit("fault", caller="worker")
         page = await counting.fetch_page(ctx.http, job.args["url"])
         step("fetched")
         async with ctx.commit(job) as tx:
@@ -78,9 +83,11 @@ def make_watch(step: Step) -> Watch:
 
     @task("fault.plain", lease=LEASE, backoff="200ms", attempts=1000, concurrency=8)
     async def plain(job: Job, ctx: Context) -> None:
+        await ctx.limit("fault", caller="worker")
         await counting.fetch_page(ctx.http, job.args["url"])
 
-    return Watch(name="fault", tasks=(read, note, plain))
+    many = Limit("fault", count=1000, per=timedelta(seconds=1))
+    return Watch(name="fault", tasks=(read, note, plain), limits=(many,))
 
 
 class SteppingQueue:
@@ -117,8 +124,9 @@ async def work(url: str, at: str | None) -> None:
     clock = RealClock()
     step = die(at) if at else go_on
     store: Any = SteppingStore(SqlStore(url, clock), step)
-    async with httpx2.AsyncClient() as http:
+    async with open_ways(Settings(allow_hosts=("127.0.0.1",)), store, clock) as ways:
         watches = Watches([make_watch(step)])
+        http = partial(Fetcher, ways)
         await Worker(store, clock, watches, name=f"w{os.getpid()}", http=http).run()
 
 

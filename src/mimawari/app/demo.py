@@ -62,7 +62,10 @@ async def _shown(system: System, address: str | None) -> AsyncIterator[None]:
 
 def _settings(folder: Path) -> Settings:
     given = load_settings()
-    update = {"data": folder, "database_url": "", "time_scale": SCALE, "api_keys": ()}
+    update = {
+        "data": folder, "database_url": "", "time_scale": SCALE, "api_keys": (),
+        "allow_hosts": ("127.0.0.1",),
+    }  # fmt: skip
     try:
         listen(given.host, given.port).close()
     except BadInput:

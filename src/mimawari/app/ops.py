@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import httpx2
 from sqlalchemy import select
 from sqlalchemy.exc import ArgumentError
 
-from mimawari import __version__
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.kernel.ports import Clock
@@ -23,8 +21,6 @@ from mimawari.store.sql import SqlStore
 from mimawari.store.sql.engine import Session
 from mimawari.store.sql.migrate import find_version, upgrade
 from mimawari.store.sql.tables import meta
-
-USER_AGENT = f"mimawari/{__version__}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +145,3 @@ def _copy(source: Path, target: Path) -> None:
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(unfinished)) as new:
         old.backup(new)
     unfinished.replace(target)
-
-
-def open_http() -> httpx2.AsyncClient:
-    """Return the client that tasks ask sites with."""
-    return httpx2.AsyncClient(
-        headers={"User-Agent": USER_AGENT, "Accept-Encoding": "gzip"}, follow_redirects=False
-    )

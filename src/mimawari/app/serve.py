@@ -20,6 +20,7 @@ from contextlib import (
     suppress,
 )
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import structlog
@@ -27,13 +28,15 @@ import uvicorn
 
 from mimawari.app.api import make_app
 from mimawari.app.keys import load_keys
-from mimawari.app.ops import System, open_http, opened
+from mimawari.app.ops import System, opened
 from mimawari.errors import BadInput
 from mimawari.kernel.deliverer import Deliverer, LogDestination
 from mimawari.kernel.janitor import Janitor, Retention
 from mimawari.kernel.scheduler import Scheduler
 from mimawari.kernel.watch import Watch
 from mimawari.kernel.worker import Worker
+from mimawari.net.http import Fetcher
+from mimawari.net.ways import open_ways
 from mimawari.settings import Settings
 
 AGAIN_SECONDS = 1.0
@@ -84,7 +87,8 @@ def _parts(system: System, roles: Iterable[Role]) -> Mapping[Role, Part]:
     retention = Retention(settings.keep_done, settings.keep_dead, settings.keep_events)
 
     async def work() -> None:
-        async with open_http() as http:
+        async with open_ways(settings, store, clock) as ways:
+            http = partial(Fetcher, ways)
             await Worker(store, clock, watches, name=worker_name(), http=http).run()
 
     parts: dict[Role, Part] = {
