@@ -36,6 +36,8 @@ ALLOWED_MODULES = {
     ("mimawari.ids", "uuid_utils"),
     # A key must be such that nobody can guess it, on any clock.
     ("mimawari.app.keys", "secrets"),
+    # The simulated world is made from a seed, and so the same each time.
+    ("mimawari.sim.chance", "random"),
 }
 ALLOWED_SLEEPS = {
     "mimawari.kernel.clock",
@@ -44,6 +46,8 @@ ALLOWED_SLEEPS = {
     "mimawari.app.serve",
     # An upgrade waits for another one of its process, which takes real time on any clock.
     "mimawari.store.sql.migrate",
+    # A site that is slow is slow in real time, whatever its clock says.
+    "mimawari.sim.faults",
 }
 MOST_LINES, MOST_FUNCTION_LINES = 400, 60
 

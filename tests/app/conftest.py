@@ -1,14 +1,16 @@
-"""What the app's tests share: a quiet log and one API on SQLite a module."""
+"""What the app's tests share: a quiet log, a terminal, and one API on SQLite a module."""
 
 import io
 import logging
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import structlog
 
 from mimawari import log
 from tests.app.ground import Api, open_api
+from tests.app.terminal import Terminal
 from tests.conftest import Databases
 
 
@@ -23,6 +25,12 @@ def lines() -> Iterator[io.StringIO]:
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    """A terminal with a data folder of its own."""
+    return Terminal(tmp_path / "data")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import json
 import re
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -20,11 +19,6 @@ from tests.app.terminal import Terminal
 
 HOSTILE = "[red]a[/] \x1b[31mb\x07 日本\n\u202e"
 PASSWORD = "hunter2"
-
-
-@pytest.fixture
-def terminal(tmp_path: Path) -> Terminal:
-    return Terminal(tmp_path / "data")
 
 
 @pytest.fixture
@@ -52,7 +46,7 @@ def ids(terminal: Terminal, *words: str) -> list[str]:
 def test_help_names_every_command(terminal: Terminal) -> None:
     said = terminal.run("--help")
     assert said.code == 0
-    for name in ("serve", "demo", "doctor", "db", "jobs", "why", "version"):
+    for name in ("serve", "demo", "sim", "doctor", "db", "jobs", "why", "version"):
         assert f" {name} " in said.out
 
 

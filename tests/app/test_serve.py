@@ -4,17 +4,11 @@ import signal
 import socket
 import stat
 from contextlib import ExitStack
-from pathlib import Path
 
 import httpx2
 import pytest
 
 from tests.app.terminal import Serving, Terminal, wait_for
-
-
-@pytest.fixture
-def terminal(tmp_path: Path) -> Terminal:
-    return Terminal(tmp_path / "data")
 
 
 def ask(serving: Serving, path: str, key: str) -> httpx2.Response:

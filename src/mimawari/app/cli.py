@@ -14,6 +14,7 @@ from mimawari.app.keys import key_file
 from mimawari.app.ops import System, place
 from mimawari.app.run import Json, fail, run, settings, system
 from mimawari.app.serve import Role, serve
+from mimawari.app.world import run_world
 from mimawari.errors import MimawariError, NotFound
 from mimawari.kernel.why import why
 from mimawari.text import clean
@@ -65,6 +66,19 @@ def demo(
         asyncio.run(run_demo(seconds))
     except MimawariError as error:
         fail(error)
+
+
+@app.command(name="sim")
+def sim_command(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")
+    ] = 8085,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31, help="Another number makes another world.")
+    ] = 1,
+) -> None:
+    """Serve a simulated market, rentals site and book API on this machine until stopped."""
+    run(run_world(settings(), port, seed))
 
 
 @app.command(name="doctor")

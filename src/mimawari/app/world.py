@@ -1,0 +1,60 @@
+"""Serves the simulated world on loopback, and says how to point the system at it."""
+
+import asyncio
+import signal
+
+import uvicorn
+
+from mimawari.app import show
+from mimawari.app.serve import Uvicorn, listen
+from mimawari.errors import BadInput
+from mimawari.kernel.clock import RealClock, ScaledClock
+from mimawari.settings import Settings
+from mimawari.sim.world import make_world
+
+HOST = "127.0.0.1"
+ADDRESSES = (
+    "MIMAWARI_MERCARI_URL",
+    "MIMAWARI_MERCARI_API_URL",
+    "MIMAWARI_RENTALS_URL",
+    "MIMAWARI_GOOGLE_BOOKS_URL",
+)
+
+
+async def run_world(settings: Settings, port: int, seed: int) -> None:
+    """Serve the world until SIGTERM or SIGINT."""
+    real = RealClock()
+    scale = settings.time_scale
+    clock = real if scale == 1.0 else ScaledClock(scale, real.now())
+    try:
+        taken = listen(HOST, port)
+    except BadInput as error:
+        raise BadInput(
+            f"port {port} of {HOST} is taken; give another with --port (0 takes a free one)",
+            code=error.code,
+        ) from error
+    config = uvicorn.Config(
+        make_world(clock, seed), log_config=None, access_log=False, timeout_graceful_shutdown=2
+    )
+    server = Uvicorn(config)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
+    _greet(f"http://{HOST}:{taken.getsockname()[1]}", scale, seed)
+    await server.serve([taken])
+
+
+def _greet(address: str, scale: float, seed: int) -> None:
+    show.facts(
+        {"world": address, "seed": str(seed), "a second is": f"{scale:g} s", "stop": "Ctrl-C"}
+    )
+    lines = [f"export {name}={address}" for name in ADDRESSES]
+    lines.append(f"export MIMAWARI_ALLOW_HOSTS={address.removeprefix('http://')}")
+    show.console.print(
+        "\nEverything in it is made up. To watch it instead of the real sites:\n\n  "
+        + "\n  ".join(lines)
+        + "\n\n"
+        + f"  {address}/          what there is to see\n"
+        + f"  {address}/_seen     all it was asked\n"
+        + f"  {address}/_control  orders: be blocked, slow, gone, changed, …\n",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip
