@@ -8,13 +8,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import queue
+from bench import fetch, parse, queue
 from bench.report import Part, show, write
 
 # Of the table where it goes to a file.
 WIDTH = 100
 RESULTS = Path(__file__).resolve().parent / "results.json"
-PARTS: dict[str, Callable[[Progress], Part]] = {"queue": queue.run}
+PARTS: dict[str, Callable[[Progress], Part]] = {
+    "queue": queue.run,
+    "parse": parse.run,
+    "fetch": fetch.run,
+}
 
 
 def chosen(only: str) -> list[str]:
