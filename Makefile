@@ -33,7 +33,7 @@ check: venv
 ## faults: Runs the tests of crashes and outages at full length.
 faults: venv
 	@tools/servers
-	@MIMAWARI_FAULTS=full .venv/bin/python tools/run_tests.py tests/faults
+	@MIMAWARI_FAULTS=full .venv/bin/python tools/run_tests.py -n 0 tests/faults
 
 ## bench: Measures the program and its peers; settings are taken from the environment.
 bench: venv

@@ -10,9 +10,10 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.store.sql.tables import metadata
-from tests.servers import mariadb_server, postgres_server
+from tests.conformance.counts import pytest_terminal_summary
+from tests.servers import ENGINES, mariadb_server, postgres_server
 
-ENGINES = ("sqlite", "postgresql", "mariadb")
+__all__ = ["pytest_terminal_summary"]
 
 
 class Databases:

@@ -30,8 +30,9 @@ def main() -> int:
     parser.add_argument("--broken", type=int, default=0, help="failures before the tests")
     options, rest = parser.parse_known_args()
     count = Count()
-    # The second -q (the first stands in pyproject.toml) leaves the last line to us.
-    code = pytest.main(["-q", *rest], plugins=[count])
+    # The second -q (the first stands in pyproject.toml) leaves the last line to us. Each of two
+    # workers has servers of its own; the tests of a file stay together.
+    code = pytest.main(["-q", "-n", "2", "--dist", "loadfile", *rest], plugins=[count])
     passed = count.total("passed", "xpassed")
     skipped = count.total("skipped", "xfailed")
     # A run that was interrupted or found no test counts as one failure.

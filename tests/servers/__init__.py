@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from tests.servers.engines import MariadbServer, PostgresServer, RedisServer
 from tests.servers.server import Server, ServerError
 
-__all__ = ["Server", "ServerError", "mariadb_server", "postgres_server", "redis_server"]
+__all__ = ["ENGINES", "Server", "ServerError", "mariadb_server", "postgres_server", "redis_server"]
+
+ENGINES = ("sqlite", "postgresql", "mariadb")
+"""What a store of ours may stand on."""
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.conftest import ENGINES
+from tests.servers import ENGINES
 
 PORTS = ("queue", "schedule", "limiter", "breaker", "cursor", "outbox", "cache", "clock", "commit")
 VARIANTS = (*ENGINES, "real", "scaled", "virtual")
