@@ -1,6 +1,7 @@
 """What a robots.txt asks is kept, over restarts, and asked for seldom."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ import pytest
 
 from mimawari.errors import BadInput, Transient, Wait
 from mimawari.kernel.clock import VirtualClock
-from mimawari.net.robots import KEEP_FOR, Rules
+from mimawari.kernel.values import Grant, Limit
+from mimawari.net.robots import A_MINUTE, AGAIN_FOR, KEEP_FOR, Rules
 from mimawari.sim.world import World
 from tests.net.fetching import SITE, Ground, open_ground
 from tests.sim.ground import Toy, serve
@@ -126,15 +128,40 @@ async def test_while_the_file_cannot_be_had_nothing_is_read_and_it_is_not_asked_
 ) -> None:
     order(world, **trouble)
     async with open_ground(tmp_path, clock) as ground:
-        with pytest.raises(Transient, match=r"robots\.txt"):
-            await fetch(ground, address)
-        with pytest.raises(Wait) as wait:
-            await fetch(ground, address)
-        assert wait.value.blocked_by.startswith("limit robots")
+        for _ in range(3):
+            with pytest.raises(Transient, match=r"robots\.txt"):
+                await fetch(ground, address)
         assert asked(world) == 1
         world.orders.clear()
-        await clock.advance(timedelta(minutes=10))
+        await clock.advance(AGAIN_FOR)
         assert await fetch(ground, address) == 200
+
+
+async def test_those_who_need_it_at_once_ask_for_it_once(
+    tmp_path: Path, clock: VirtualClock, world: World, address: str
+) -> None:
+    async with open_ground(tmp_path, clock) as ground:
+        found = await asyncio.gather(*(fetch(ground, address) for _ in range(8)))
+    assert found == [200] * 8
+    assert asked(world) == 1
+
+
+async def test_one_who_died_on_the_way_holds_up_the_next_for_a_moment_only(
+    tmp_path: Path, clock: VirtualClock, world: World, address: str
+) -> None:
+    async with open_ground(tmp_path, clock) as ground:
+        limit = Limit(f"robots {address}", A_MINUTE, timedelta(minutes=1))
+        assert isinstance(await ground.store.limiter.acquire(limit, "died"), Grant)
+        assert await woken(clock, fetch(ground, address)) == 200
+    assert asked(world) == 1
+
+
+async def woken(clock: VirtualClock, work: Coroutine[Any, Any, int]) -> int:
+    """Let time pass whenever somebody sleeps."""
+    working = asyncio.create_task(work)
+    while not working.done():
+        await clock.advance(timedelta(seconds=1) if clock.sleeping else timedelta(0))
+    return await working
 
 
 async def test_a_file_that_has_moved_is_followed(
@@ -142,8 +169,8 @@ async def test_a_file_that_has_moved_is_followed(
 ) -> None:
     order(world, do="redirect", url=f"{address}/toy/page", times=1)
     async with open_ground(tmp_path, clock) as ground:
-        with pytest.raises(Wait):
-            await fetch(ground, address)
+        assert await woken(clock, fetch(ground, address)) == 200
+    assert world.log.count({"part": "toy"})["count"] == 2
 
 
 async def test_a_pause_between_requests_is_kept(

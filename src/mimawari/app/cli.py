@@ -14,7 +14,6 @@ from mimawari.app.keys import key_file
 from mimawari.app.ops import System, place
 from mimawari.app.run import Json, fail, run, settings, system
 from mimawari.app.serve import Role, serve
-from mimawari.app.world import run_world
 from mimawari.errors import MimawariError, NotFound
 from mimawari.kernel.why import why
 from mimawari.text import clean
@@ -78,6 +77,9 @@ def sim_command(
     ] = 1,
 ) -> None:
     """Serve a simulated market, rentals site and book API on this machine until stopped."""
+    # A whole world takes a while to load, which no other command should wait for.
+    from mimawari.app.world import run_world  # noqa: PLC0415
+
     run(run_world(settings(), port, seed))
 
 

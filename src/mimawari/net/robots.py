@@ -1,5 +1,6 @@
 """What a site's robots.txt asks of us: honoured, and remembered over restarts."""
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -8,9 +9,9 @@ import httpx2
 import structlog
 from protego import Protego
 
-from mimawari.errors import BadInput, JobError, Transient, Wait
+from mimawari.errors import BadInput, JobError, Transient
 from mimawari.kernel.ports import Clock, Store
-from mimawari.kernel.values import Limit
+from mimawari.kernel.values import Grant, Limit
 from mimawari.net.exchange import Ask, Reply, exchange
 from mimawari.net.page import Site
 
@@ -18,8 +19,12 @@ AGENT = "mimawari"
 MOST_READ = 500 * 1024
 KEEP_FOR = timedelta(hours=24)
 LONGEST_DELAY = timedelta(hours=1)
-LIMIT = 6
+AGAIN_FOR = timedelta(minutes=10)
+"""How long a file that could not be had is not asked for again."""
+PATIENCE = timedelta(seconds=20)
+A_MINUTE = 60
 HOPS = 5
+FOUND, MISSED = b"+", b"-"
 
 log = structlog.get_logger(component="robots")
 
@@ -53,6 +58,7 @@ class Robots:
     user_agent: str
     ignored: Collection[str] = ()
     _kept: dict[str, tuple[Rules, datetime]] = field(default_factory=dict)
+    _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def obey(self, site: Site, ask: Ask, caller: str) -> timedelta:
         """Refuse what the site's robots.txt asks us not to read; tell how long to pause after."""
@@ -68,35 +74,59 @@ class Robots:
         return rules.delay_for
 
     async def _find(self, url: httpx2.URL, caller: str) -> Rules:
+        """Find an origin's rules; those who need the same ones at once ask once."""
         origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
-        now = self.clock.now()
-        if origin in self._kept and self._kept[origin][1] > now:
-            return self._kept[origin][0]
-        key = f"robots {origin}"
-        body = await self.store.cache.get(key)
-        if body is None:
-            body = await self._fetch(httpx2.URL(f"{origin}/robots.txt"), caller)
-            await self.store.cache.set(key, body, KEEP_FOR)
-        rules = Rules(body)
-        # Another process may have asked long ago, so it is looked at again rather sooner.
-        self._kept[origin] = (rules, now + KEEP_FOR / 24)
-        return rules
+        async with self._turns.setdefault(origin, asyncio.Lock()):
+            rules, until = self._kept.get(origin, (None, self.clock.now()))
+            if rules is None or until <= self.clock.now():
+                rules = Rules(await self._read(origin, caller))
+                # Another process may have asked long ago, so it is looked at again rather sooner.
+                self._kept[origin] = (rules, self.clock.now() + KEEP_FOR / 24)
+            return rules
 
-    async def _fetch(self, url: httpx2.URL, caller: str) -> bytes:
+    async def _read(self, origin: str, caller: str) -> bytes:
+        """Return the file as it is remembered, also by other processes, or ask for it."""
+        key = f"robots {origin}"
+        while (kept := await self.store.cache.get(key)) is None:
+            leave = await self._leave(origin, caller)
+            if leave is None:
+                continue
+            try:
+                body = FOUND + await self._fetch(httpx2.URL(f"{origin}/robots.txt"), leave, caller)
+            except Transient as error:
+                await self.store.cache.set(key, MISSED + str(error).encode(), AGAIN_FOR)
+                raise
+            await self.store.cache.set(key, body, KEEP_FOR)
+        if kept.startswith(MISSED):
+            raise Transient(kept[1:].decode("utf-8", "replace"))
+        return kept[1:]
+
+    async def _leave(self, origin: str, caller: str) -> Grant | None:
+        """Take leave for one request; None after a short wait, in which another may have asked."""
+        limit = Limit(f"robots {origin}", A_MINUTE, timedelta(minutes=1))
+        leave = await self.store.limiter.acquire(limit, caller)
+        if isinstance(leave, Grant):
+            return leave
+        span = leave.until - self.clock.now()
+        if span > PATIENCE:
+            raise leave
+        await self.clock.sleep(span)
+        return None
+
+    async def _fetch(self, url: httpx2.URL, leave: Grant, caller: str) -> bytes:
         """Ask for the file; none there allows everything, none to be had allows nothing."""
-        limit = Limit(f"robots {url.netloc.decode('ascii')}", LIMIT, timedelta(hours=1))
         ask = Ask("GET", url, {"User-Agent": self.user_agent, "Accept-Encoding": "gzip"})
+        hop: Grant | None = leave
         for _ in range(HOPS + 1):
-            reply = await self._ask(limit, ask, caller)
+            while hop is None:
+                hop = await self._leave(str(url.join("/")).rstrip("/"), caller)
+            reply = await self._ask(hop, ask, caller)
             if not reply.headers.get("location") or not 300 <= reply.status < 400:  # noqa: PLR2004
                 return _body_of(reply, url.host)
-            ask = Ask("GET", _join(ask.url, reply.headers["location"]), ask.headers)
+            ask, hop = Ask("GET", _join(ask.url, reply.headers["location"]), ask.headers), None
         return b""
 
-    async def _ask(self, limit: Limit, ask: Ask, caller: str) -> Reply:
-        leave = await self.store.limiter.acquire(limit, caller)
-        if isinstance(leave, Wait):
-            raise leave
+    async def _ask(self, leave: Grant, ask: Ask, caller: str) -> Reply:
         try:
             reply = await exchange(self.transport, ask, Site(name="robots"))
         except JobError as error:
