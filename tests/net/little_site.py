@@ -22,7 +22,7 @@ PATIENCE = timedelta(seconds=60)
 """How long a test waits for what must come; a loaded machine is slow, and nothing is timed."""
 
 PROGRAM = """
-import asyncio, sys
+import asyncio
 from mimawari.kernel.clock import RealClock
 from mimawari.net.browser import Browser
 
