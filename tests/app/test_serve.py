@@ -1,5 +1,6 @@
 """`mimawari serve` and `mimawari demo` from their first start to their end."""
 
+import asyncio
 import signal
 import socket
 import stat
@@ -8,6 +9,7 @@ from contextlib import ExitStack
 import httpx2
 import pytest
 
+from mimawari.app.serve import listen
 from tests.app.terminal import Serving, Terminal, wait_for
 
 
@@ -103,3 +105,18 @@ def test_the_demo_ends_by_itself_and_leaves_nothing_behind(terminal: Terminal) -
     assert "bridge" in said.out
     assert list(folder.iterdir()) == []
     assert not terminal.data.exists()
+
+
+async def test_a_reply_is_sent_at_once_and_does_not_wait_for_more_to_send() -> None:
+    accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def look(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        taken: socket.socket = writer.get_extra_info("socket")
+        accepted.set_result(taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with listen("127.0.0.1", 0) as taken:
+        async with await asyncio.start_server(look, sock=taken):
+            _, writer = await asyncio.open_connection(*taken.getsockname())
+            assert await accepted
+            writer.close()

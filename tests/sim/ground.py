@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp
 
+from mimawari.app.serve import listen
 from mimawari.errors import BadInput
 
 PATIENCE_SECONDS = 60.0
@@ -61,7 +61,7 @@ async def serve(app: ASGIApp) -> AsyncIterator[httpx2.AsyncClient]:
         app, log_config=None, lifespan="off", server_header=False, timeout_graceful_shutdown=5
     )
     server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with listen("127.0.0.1", 0) as taken:
         serving = asyncio.create_task(server.serve([taken]))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
         try:

@@ -121,7 +121,8 @@ async def _keep_going(name: str, part: Part) -> None:
 def listen(host: str, port: int) -> socket.socket:
     """Take the API's address, or say what to do if somebody else has it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    taken = socket.socket(family)
+    # Named outright, TCP is known to the event loop, which then sends each reply without delay.
+    taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         taken.bind((host, port))

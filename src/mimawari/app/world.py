@@ -34,7 +34,12 @@ async def run_world(settings: Settings, port: int, seed: int) -> None:
             code=error.code,
         ) from error
     config = uvicorn.Config(
-        make_world(clock, seed), log_config=None, access_log=False, timeout_graceful_shutdown=2
+        make_world(clock, seed),
+        log_config=None,
+        access_log=False,
+        # Each site names its own server, or none.
+        server_header=False,
+        timeout_graceful_shutdown=2,
     )
     server = Uvicorn(config)
     for number in (signal.SIGTERM, signal.SIGINT):
