@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -33,11 +32,6 @@ async def work(page):
 asyncio.run(Browser(RealClock()).use(work))
 """
 """A program that opens a page and never ends."""
-
-needs_chromium = pytest.mark.skipif(
-    not any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")),
-    reason="Chromium is not installed on this machine",
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,9 @@ from tests.net.little_site import (
     fresh_browser,
     go_to,
     little_site,
-    needs_chromium,
     read_title,
     wait_for_ever,
 )
-
-pytestmark = needs_chromium
 
 WATCHDOG = timedelta(seconds=6)
 PLACES = 3

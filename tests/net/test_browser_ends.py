@@ -18,14 +18,11 @@ from tests.net.little_site import (
     PROGRAM,
     fresh_browser,
     hold,
-    needs_chromium,
     read_title,
     traces,
     wait_for_ever,
     wait_until_gone,
 )
-
-pytestmark = needs_chromium
 
 
 async def count_contexts(page: Page) -> int:

@@ -21,12 +21,9 @@ from tests.net.little_site import (
     go_to,
     hold,
     little_site,
-    needs_chromium,
     read_title,
     wait_until_gone,
 )
-
-pytestmark = needs_chromium
 
 PLACES = 3
 

@@ -252,8 +252,8 @@ async def test_leave_that_has_run_out_is_not_used(scene: Scene, clock: VirtualCl
 
 async def test_a_request_without_a_limit_is_a_bug(scene: Scene) -> None:
     fetcher = await scene.ground.fetcher()
-    leave: Any = fetcher._leave  # noqa: SLF001 - a task that forgot its limit
-    leave._asked, leave._unused = None, []  # noqa: SLF001
+    context: Any = fetcher._context  # noqa: SLF001 - a task that forgot its limit
+    context._asked, context._unused = None, []  # noqa: SLF001
     with pytest.raises(LookupError, match="without a limit"):
         await fetcher.fetch(SITE, f"{scene.address}/toy/page")
     assert scene.seen() == 0

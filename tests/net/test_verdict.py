@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from mimawari.errors import Blocked, Gone, Invalid, Transient
 from mimawari.net.page import Outcome, Page, Verdict
 from mimawari.net.verdict import LONGEST_HOLD, judge, parse_retry_after
+from tests.captured import FOLDER, captured
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "blocked"
-captured = pytest.mark.skipif(
-    not FIXTURES.is_dir(), reason="the captured pages are not beside the project"
-)
+FIXTURES = FOLDER / "blocked"
 
 ARTICLE = """<!doctype html><title>What a 403 Forbidden means</title>
 <h1>403 Forbidden and CAPTCHAs</h1><p>Just a moment... says Cloudflare; access denied; 429; are you
@@ -90,14 +88,14 @@ def page(
 def test_a_reply_is_what_all_its_signs_say_together(
     status: int, body: str, headers: dict[str, str], outcome: Outcome
 ) -> None:
-    assert judge(page(status, body, headers), NOW).outcome == outcome
+    assert judge(page(status, body, headers)).outcome == outcome
 
 
 @captured
 @pytest.mark.parametrize("status", [200, 403, 503])
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.html")), ids=lambda path: path.stem)
 def test_a_captured_block_page_is_a_block_whatever_its_status(path: Path, status: int) -> None:
-    verdict = judge(page(status, path.read_bytes(), {"content-type": "text/html"}), NOW)
+    verdict = judge(page(status, path.read_bytes(), {"content-type": "text/html"}))
     assert verdict.outcome == Outcome.BLOCKED
 
 
@@ -123,9 +121,9 @@ def test_every_selector_that_is_known_to_tell_a_block_tells_one_on_a_page_so_tit
     for title in marks["cloudflare"]["titles"]:
         for cell in cells.values():
             body = f"<title>{title}</title>{cell}"
-            assert judge(page(200, body), NOW).outcome == Outcome.BLOCKED, (title, cell)
-            assert judge(page(200, cell), NOW).outcome == Outcome.OK, cell
-        assert judge(page(200, f"<title>{title}</title>challenge cf-"), NOW).outcome == Outcome.OK
+            assert judge(page(200, body)).outcome == Outcome.BLOCKED, (title, cell)
+            assert judge(page(200, cell)).outcome == Outcome.OK, cell
+        assert judge(page(200, f"<title>{title}</title>challenge cf-")).outcome == Outcome.OK
 
 
 @pytest.mark.parametrize(
@@ -185,4 +183,4 @@ def test_no_retry_after_raises(text: str) -> None:
 
 @given(st.integers(100, 599), st.binary(max_size=300), st.dictionaries(st.text(), st.text()))
 def test_no_reply_raises(status: int, body: bytes, headers: dict[str, str]) -> None:
-    assert judge(page(status, b"<cf-" + body, headers), NOW).outcome in Outcome
+    assert judge(page(status, b"<cf-" + body, headers)).outcome in Outcome

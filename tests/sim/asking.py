@@ -7,20 +7,19 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 from urllib.parse import urlencode
 
-import pytest
 import uvicorn
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 from starlette.requests import Request
 from starlette.responses import Response
 
 from mimawari.sim.part import Part
+from tests.captured import FOLDER, read_captured
 
-FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "google_books"
+FIXTURES = FOLDER / "google_books"
 KEY = {"x-goog-api-key": "a-key"}
 BIG = "03/13/13991"
 AREAS = (BIG, "03/14/14991", "03/11/11991", "03/12/12991", "06/27/27991")
@@ -138,7 +137,5 @@ async def call(api: Part, headers: Mapping[str, str] = KEY, /, **asked: object) 
 
 
 def captured(name: str) -> Any:
-    """Return a reply of the real API's, where there are any."""
-    if not FIXTURES.is_dir():
-        pytest.skip("the folder of captured replies is absent")
-    return json.loads((FIXTURES / name).read_text(encoding="utf-8"))
+    """Read a reply of the real API, where there are any."""
+    return read_captured(FIXTURES / name)

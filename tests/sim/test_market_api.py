@@ -1,11 +1,9 @@
 """What the simulated market's API promises: the real shapes, the real refusals, the truth."""
 
-import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -20,9 +18,10 @@ from mimawari.sim.market_items import FRANCHISES
 from mimawari.sim.market_lives import Kind, Status
 from mimawari.sim.market_site import MarketSite
 from mimawari.sim.world import World
+from tests.captured import FOLDER, read_captured
 from tests.sim.ground import KEY, Prover, serve, sign
 
-FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "mercari"
+FIXTURES = FOLDER / "mercari"
 SEARCH = "/v2/entities:search"
 ITEM = "/items/get"
 PRODUCT = "/v1/marketplaces/shops/products/"
@@ -88,10 +87,8 @@ async def api() -> AsyncIterator[Asking]:
 
 
 def captured(name: str) -> Any:
-    """Read a reply of the real API."""
-    if not FIXTURES.exists():
-        pytest.skip("the captured replies of the real market are not here")
-    return json.loads((FIXTURES / name).read_text(encoding="utf-8"))
+    """Read a reply of the real API, where there are any."""
+    return read_captured(FIXTURES / name)
 
 
 def shape(value: Any) -> Any:

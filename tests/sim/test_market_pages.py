@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from html import unescape
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 from xml.etree import ElementTree as ET
@@ -15,6 +14,7 @@ from playwright.async_api import Browser, Page, async_playwright
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from mimawari.kernel.clock import VirtualClock
+from mimawari.net.browser import find_executable
 from mimawari.sim.market import Market
 from mimawari.sim.market_api import cut
 from mimawari.sim.market_items import FRANCHISES
@@ -24,8 +24,6 @@ from mimawari.sim.market_site import MarketSite
 from mimawari.sim.world import World
 from tests.sim.ground import Prover, serve
 
-CHROMIUM = Path("/usr/bin/chromium")
-HAS_CHROMIUM = CHROMIUM.exists()
 BUSIEST = FRANCHISES[0].keyword
 LAYOUTS = ("old", "new")
 SOLD_SIGN = {"old": "[data-testid=thumbnail-sticker]", "new": "[data-testid=item-tile-sticker]"}
@@ -44,11 +42,9 @@ async def http(site: MarketSite) -> AsyncIterator[httpx2.AsyncClient]:
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    if not HAS_CHROMIUM:
-        pytest.skip("there is no Chromium here")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox"]
+            executable_path=find_executable(None), args=["--no-sandbox"]
         )
         yield browser
         await browser.close()

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
 import httpx2
 
 from mimawari.net.page import Known, Page, Site
-from mimawari.net.verdict import judge
+from mimawari.net.verdict import judge, parse_retry_after
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,11 +82,13 @@ class PlainHttp:
             body=reply.content,
             fetched_at=ASKED_AT,
         )
-        verdict = (site.judge(page) if site.judge else None) or judge(page, ASKED_AT)
-        error = verdict.error(site.name, page.body)
+        assert len(page.body) <= site.most_bytes
+        verdict = (site.judge(page) if site.judge else None) or judge(page)
+        until = parse_retry_after(page.headers.get("retry-after"), ASKED_AT)
+        error = replace(verdict, until=verdict.until or until).error(site.name, page.body)
         if error is not None:
             raise error
-        return page
+        return replace(page, outcome=verdict.outcome)
 
     async def read(self, parse: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a parser aside, as far as a test needs it."""

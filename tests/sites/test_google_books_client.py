@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,13 +16,11 @@ from mimawari.sites.google_books import (
     QuotaUsedUp,
     fetch_volumes,
 )
+from tests.captured import FOLDER, captured
 from tests.sites.asking import ASKED_AT, Answers, PlainHttp, serve_answers
 from tests.sites.books_replies import complain, make_item, write_volumes
 
-FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "google_books"
-captured = pytest.mark.skipif(
-    not FIXTURES.is_dir(), reason="The captured replies of Google Books are not on this machine."
-)
+FIXTURES = FOLDER / "google_books"
 steady = settings(
     deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=200
 )

@@ -4,13 +4,12 @@ import asyncio
 import base64
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-import httpx2
 import pytest
 import uvicorn
 from starlette.applications import Starlette
@@ -18,11 +17,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mimawari.errors import Blocked, Gone, Invalid, JobError, Transient
+from mimawari.errors import Blocked, Gone, Invalid, Transient
 from mimawari.kernel.clock import VirtualClock
-from mimawari.net.page import Known, Outcome, Page, Site
+from mimawari.net.page import Page
 from mimawari.sites.mercari import ApiMarket, Kind, Query, SearchPage, Side, walk
 from mimawari.sites.mercari.api import SITE, judge
+from tests.sites.asking import PlainHttp
 
 ID = "m12345678901"
 SHOPS_ID = "2JVoP4vefPkskNLnvGbb9P"
@@ -32,53 +32,6 @@ NOT_ASKED = (
     *("skuIds", "shopIds", "excludeShippingMethodIds"),
 )
 NOW = datetime(2026, 9, 2, tzinfo=UTC)
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class PlainHttp:
-    """Asks plainly, and lets a reply's status and the site's own judge decide."""
-
-    def __init__(self, client: httpx2.AsyncClient) -> None:
-        self._client = client
-
-    async def fetch(
-        self,
-        site: Site,
-        url: str,
-        *,
-        method: str = "GET",
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        known: Known | None = None,
-    ) -> Page:
-        assert known is None
-        reply = await self._client.request(method, url, headers=dict(headers or {}), content=body)
-        page = Page(
-            url=url,
-            status=reply.status_code,
-            headers=dict(reply.headers),
-            body=reply.content,
-            fetched_at=NOW,
-            outcome=Outcome.OK if reply.content else Outcome.EMPTY,
-        )
-        assert len(page.body) <= site.most_bytes
-        error = self._error(site, page)
-        if error is not None:
-            raise error
-        return page
-
-    async def read(self, parse: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return parse(*args, **kwargs)
-
-    def _error(self, site: Site, page: Page) -> JobError | None:
-        verdict = site.judge(page) if site.judge else None
-        if verdict is not None:
-            return verdict.error(site.name, page.body)
-        rules = {404: Gone("404"), 403: Blocked(site.name, "403"), 503: Transient("503")}
-        return rules.get(page.status)
 
 
 @dataclass
@@ -100,9 +53,7 @@ class Api:
 
     @property
     def market(self) -> ApiMarket:
-        return ApiMarket(PlainHttp(self.client), self.url + "/", VirtualClock(NOW))
-
-    client: httpx2.AsyncClient = field(default_factory=httpx2.AsyncClient)
+        return ApiMarket(PlainHttp(), self.url + "/", VirtualClock(NOW))
 
 
 @asynccontextmanager
@@ -115,7 +66,6 @@ async def serving(api: Api) -> AsyncIterator[Api]:
     try:
         yield api
     finally:
-        await api.client.aclose()
         server.should_exit = True
         await task
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +11,9 @@ from mimawari.errors import Gone, Invalid
 from mimawari.sites.mercari import parse_item, parse_search, parse_shops_product
 from mimawari.sites.mercari.models import following
 from mimawari.sites.mercari.page import page_token
+from tests.captured import FOLDER, captured
 
-FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "mercari"
-captured = pytest.mark.skipif(
-    not FIXTURES.is_dir(), reason="The captured replies of Mercari are not on this machine."
-)
+FIXTURES = FOLDER / "mercari"
 NOT_REPLIES = [
     *(b"", b"null", b"5", b'"x"', b"[]", b"{}", b"<html></html>", b"\xff\xfe\x00", b"\x00" * 50),
     *(b'{"items": [NaN], "meta": {}}', b'{"items": [Infinity], "meta": {}}', b'{"items": [}'),

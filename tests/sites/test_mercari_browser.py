@@ -5,7 +5,6 @@ import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import pytest
@@ -17,13 +16,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from mimawari.errors import Gone, Invalid
+from mimawari.net.browser import find_executable
 from mimawari.net.page import Site
 from mimawari.sites.mercari import BrowserMarket, Query, Side, Status, walk
 
-CHROMIUM = Path("/usr/bin/chromium")
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM.exists(), reason="There is no Chromium on this machine."
-)
 QUERY = Query(keyword="あの花")
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -142,7 +138,9 @@ class Desk:
 async def browser() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         chromium = playwright.chromium
-        browser = await chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = await chromium.launch(
+            executable_path=find_executable(None), args=["--no-sandbox"]
+        )
         yield browser
         await browser.close()
 

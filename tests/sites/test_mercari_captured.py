@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from mimawari.sites.mercari import Item, Kind, Status, parse_search
+from tests.captured import FOLDER, captured
 
-FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "mercari"
-captured = pytest.mark.skipif(
-    not FIXTURES.is_dir(), reason="The captured replies of Mercari are not on this machine."
-)
+FIXTURES = FOLDER / "mercari"
 SEARCHES = sorted(FIXTURES.glob("api*/*search*.json"))
 
 

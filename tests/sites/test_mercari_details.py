@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +15,9 @@ from mimawari.sites.mercari import (
     parse_item,
     parse_shops_product,
 )
+from tests.captured import FOLDER, captured
 
-FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "mercari"
-captured = pytest.mark.skipif(
-    not FIXTURES.is_dir(), reason="The captured replies of Mercari are not on this machine."
-)
+FIXTURES = FOLDER / "mercari"
 SHOPS_ID = "2JVoP4vefPkskNLnvGbb9P"
 
 

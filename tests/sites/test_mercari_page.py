@@ -1,7 +1,6 @@
 """What is read from Mercari's pages as a browser has drawn them, captured and made up."""
 
 import html
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +9,9 @@ from hypothesis import strategies as st
 
 from mimawari.errors import Invalid
 from mimawari.sites.mercari import Item, Kind, Status, parse_rendered
+from tests.captured import FOLDER, captured
 
-FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "mercari" / "html"
-captured = pytest.mark.skipif(
-    not FIXTURES.is_dir(), reason="The captured pages of Mercari are not on this machine."
-)
+FIXTURES = FOLDER / "mercari" / "html"
 ID = "m12345678901"
 SHOPS_ID = "2JNzBk7RTShAhskwbF99Yt"
 SKELETON = '<li data-testid="item-cell"><div class="merSkeleton"></div></li>'

@@ -1,8 +1,9 @@
-"""The loop of those who tick at the times they ask for."""
+"""The loop of those who tick at the times they ask for, and work that is never cut short."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from mimawari.errors import StoreDown
 from mimawari.kernel.ports import Bell, Clock
@@ -11,6 +12,18 @@ LONGEST = timedelta(minutes=5)
 """Nobody sleeps longer than this, whatever was missed."""
 
 AGAIN = timedelta(seconds=1)
+
+T = TypeVar("T")
+
+
+async def whole(work: Awaitable[T]) -> T:
+    """Let work come to its end even when who waits for it is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 async def tick_for_ever(

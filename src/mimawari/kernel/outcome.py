@@ -23,12 +23,11 @@ def end_of(job: Job, task: Task, error: BaseException, now: datetime) -> End:
             )
         case StoreDown():
             return _back(job, now + STORE_AGAIN, reason, blocked_by="store", attempt_used=False)
-        case Gone():
-            return _ended(job, State.PERMANENT_FAIL, reason)
-        case Invalid() | BadInput():
-            page = error.page if isinstance(error, Invalid) else None
-            why = f"page not understood: {reason}" if isinstance(error, Invalid) else reason
-            return _ended(job, State.FAILED, why, page=page)
+        case Gone() | BadInput():
+            state = State.PERMANENT_FAIL if isinstance(error, Gone) else State.FAILED
+            return _ended(job, state, reason)
+        case Invalid():
+            return _ended(job, State.FAILED, f"page not understood: {reason}", page=error.page)
         case Blocked() | Transient():
             return _later(job, task, max(now, error.until or now), reason, now)
         case _:

@@ -6,10 +6,9 @@ all go into the next one, so the busier it is the larger the batches.
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -17,7 +16,7 @@ from mimawari.errors import BadInput, Blocked, JobError, LeaseLost, StoreDown, T
 from mimawari.kernel import outcome
 from mimawari.kernel.context import Context, OpenHttp
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, State, Want
-from mimawari.kernel.loop import AGAIN, LONGEST
+from mimawari.kernel.loop import AGAIN, LONGEST, whole
 from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.rescue import rescue
 from mimawari.kernel.signal import JOBS
@@ -32,16 +31,6 @@ LOOK_FOR_SUSPECTS = timedelta(seconds=1)
 T = TypeVar("T")
 
 log = structlog.get_logger(component="worker")
-
-
-async def _whole(turn: Coroutine[Any, Any, T]) -> T:
-    """Let a turn come to its end even when the worker is cancelled: it holds ends and jobs."""
-    task = asyncio.ensure_future(turn)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise
 
 
 @dataclass(slots=True, eq=False)
@@ -103,7 +92,8 @@ class Worker:
     async def _step(self) -> None:
         try:
             began = self._clock.now()
-            claimed = await _whole(self.turn())
+            # A turn holds ends and jobs, which a worker that is cancelled must not lose.
+            claimed = await whole(self.turn())
             await self._rest(began, claimed)
         except StoreDown as error:
             log.warning("store down", result="retry", reason=str(error), next=str(AGAIN))

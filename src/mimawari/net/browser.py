@@ -11,6 +11,7 @@ import structlog
 
 from mimawari import __version__
 from mimawari.errors import BadInput, MimawariError, Transient
+from mimawari.kernel.loop import whole
 from mimawari.kernel.ports import Clock
 from mimawari.text import format_duration
 
@@ -142,12 +143,8 @@ class Browser:
         self._is_closed = True
         if self._ending is None:
             self._ending = asyncio.create_task(self._end_all())
-        try:
-            await asyncio.shield(self._ending)
-        except asyncio.CancelledError:
-            # What was begun is brought to its end, or Chromium would outlive us.
-            await asyncio.wait({self._ending})
-            raise
+        # What was begun is brought to its end, or Chromium would outlive us.
+        await whole(self._ending)
 
     async def _end_all(self) -> None:
         if self._renewal is not None:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 import httpx2
 
 from mimawari.errors import BadInput, Invalid, JobError, StoreDown, Transient
+from mimawari.kernel.context import Context
 from mimawari.net.exchange import Ask, Reply, Timeout, exchange
 from mimawari.net.page import Known, Outcome, Page, Site, Verdict
 from mimawari.net.proxies import ProxyUrl
 from mimawari.net.verdict import judge, may_hold_challenge, parse_retry_after
-from mimawari.net.ways import Leave, Line, Ways
+from mimawari.net.ways import Line, Ways
 from mimawari.text import one_line
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ HEADERS = {"Accept-Encoding": "gzip", "Accept-Language": "ja,en;q=0.8"}
 class Fetcher:
     """Asks sites on behalf of one job."""
 
-    def __init__(self, ways: Ways, leave: Leave) -> None:
+    def __init__(self, ways: Ways, context: Context) -> None:
         self.read = ways.reader.read
         self._ways = ways
-        self._leave = leave
+        self._context = context
 
     async def fetch(
         self,
@@ -68,8 +69,7 @@ class Fetcher:
             return page, verdict, [] if refused else [await walk(tab)]
 
         ask = Ask("GET", _parse_url(url))
-        proxy = self._ways.egress.current
-        async with self._asking(site, ask) as line:
+        async with self._asking(site, ask) as (line, proxy):
             page, verdict, found = await browser.use(visit, task_for=site.deadline_for)
         line.judged(page, verdict)
         await self._heed(site, page, verdict, proxy)
@@ -77,8 +77,7 @@ class Fetcher:
 
     async def _ask(self, site: Site, ask: Ask) -> Page:
         """Ask once, and decide what the reply is unless it points elsewhere."""
-        proxy = self._ways.egress.current
-        async with self._asking(site, ask) as line:
+        async with self._asking(site, ask) as (line, proxy):
             reply = await exchange(self._ways.transport, ask, site)
             page = _page(ask, reply, self._ways.clock.now())
         if page.status in MOVED and "location" in page.headers:
@@ -90,16 +89,16 @@ class Fetcher:
         return replace(page, outcome=verdict.outcome)
 
     @asynccontextmanager
-    async def _asking(self, site: Site, ask: Ask) -> AsyncIterator[Line]:
+    async def _asking(self, site: Site, ask: Ask) -> AsyncIterator[tuple[Line, ProxyUrl | None]]:
         """Hold leave for one request, of whatever kind, and settle it in the end."""
-        ways, leave = self._ways, self._leave
-        await leave.enter(site.name)
-        pause_for = await ways.robots.obey(site, ask, leave.caller)
-        grant = await leave.use()
+        ways, job = self._ways, self._context
+        await job.enter(site.name)
+        pause_for = await ways.robots.obey(site, ask, job.caller)
+        grant = await job.use()
         proxy = ways.egress.current
-        line = Line(ways.clock, leave.caller, site, ask)
+        line = Line(ways.clock, job.caller, site, ask)
         try:
-            yield line
+            yield line, proxy
         except (JobError, BadInput) as error:
             line.failed(error)
             if isinstance(error, Transient):
@@ -109,17 +108,17 @@ class Fetcher:
         finally:
             # What cannot be told now counts for longer, which is the polite mistake.
             with suppress(StoreDown):
-                await leave.used(grant)
+                await job.used(grant)
                 if pause_for:
                     pause = f"robots.txt asks for {pause_for.total_seconds():g} s between requests"
-                    await leave.hold(ways.clock.now() + pause_for, pause)
+                    await job.hold(ways.clock.now() + pause_for, pause)
 
     async def _judge(self, site: Site, page: Page) -> Verdict:
         now = self._ways.clock.now()
         verdict = site.judge(page) if site.judge else None
         if verdict is None and may_hold_challenge(page):
-            verdict = await self.read(judge, page, now)
-        verdict = verdict or judge(page, now)
+            verdict = await self.read(judge, page)
+        verdict = verdict or judge(page)
         until = verdict.until or parse_retry_after(page.headers.get("retry-after"), now)
         return replace(verdict, until=until)
 
@@ -134,7 +133,7 @@ class Fetcher:
         if error is None:
             return
         if verdict.until is not None:
-            await self._leave.hold(verdict.until, verdict.reason)
+            await self._context.hold(verdict.until, verdict.reason)
         raise error
 
 

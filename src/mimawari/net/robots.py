@@ -10,6 +10,7 @@ import structlog
 from protego import Protego
 
 from mimawari.errors import BadInput, JobError, Transient
+from mimawari.kernel.context import PATIENCE
 from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.values import Grant, Limit
 from mimawari.net.exchange import Ask, Reply, exchange
@@ -21,7 +22,6 @@ KEEP_FOR = timedelta(hours=24)
 LONGEST_DELAY = timedelta(hours=1)
 AGAIN_FOR = timedelta(minutes=10)
 """How long a file that could not be had is not asked for again."""
-PATIENCE = timedelta(seconds=20)
 A_MINUTE = 60
 HOPS = 5
 FOUND, MISSED = b"+", b"-"

@@ -74,27 +74,26 @@ _HINTS = tuple(
 )  # fmt: skip
 
 
-def judge(page: Page, now: datetime) -> Verdict:
+def judge(page: Page) -> Verdict:
     """Tell what a reply is, whatever its status."""
     status = page.status
-    until = parse_retry_after(page.headers.get("retry-after"), now)
     if status == NOT_MODIFIED:
         return Verdict(Outcome.NOT_MODIFIED, "not modified")
     if status in GONE:
         return Verdict(Outcome.GONE, f"the site answered {status}")
     if status == RATE_LIMITED:
-        return Verdict(Outcome.RATE_LIMITED, "the site answered 429: too many requests", until)
+        return Verdict(Outcome.RATE_LIMITED, "the site answered 429: too many requests")
     if status in REFUSED:
-        return Verdict(Outcome.BLOCKED, f"the site answered {status}", until)
+        return Verdict(Outcome.BLOCKED, f"the site answered {status}")
     if sign := challenge_in(page):
-        return Verdict(Outcome.BLOCKED, f"a challenge in place of the page ({sign})", until)
-    return _judge_unblocked(page, until)
+        return Verdict(Outcome.BLOCKED, f"a challenge in place of the page ({sign})")
+    return _judge_unblocked(page)
 
 
-def _judge_unblocked(page: Page, until: datetime | None) -> Verdict:
+def _judge_unblocked(page: Page) -> Verdict:
     status = page.status
     if status >= 500 or status in LATER:  # noqa: PLR2004 - where the server's faults begin
-        return Verdict(Outcome.TRANSIENT, f"the site answered {status}", until)
+        return Verdict(Outcome.TRANSIENT, f"the site answered {status}")
     if not 200 <= status < 300:  # noqa: PLR2004 - the statuses that bring a page
         return Verdict(Outcome.DRIFT, f"the site answered {status}, which we do not expect")
     if not page.body.strip():

@@ -3,8 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import httpx2
 import structlog
@@ -12,7 +11,6 @@ import structlog
 from mimawari import __version__
 from mimawari.errors import BadInput, Transient
 from mimawari.kernel.ports import Clock, Store
-from mimawari.kernel.values import Grant
 from mimawari.net.browser import Browser
 from mimawari.net.dial import Dialer, transport
 from mimawari.net.exchange import Ask
@@ -29,31 +27,6 @@ PROBE = "example.com"
 """A host that is always there, to see whether a proxy leads anywhere."""
 
 log = structlog.get_logger(component="fetch")
-
-
-class Leave(Protocol):
-    """How a fetcher asks its job's limits and breakers; a job's context is one."""
-
-    @property
-    def caller(self) -> str:
-        """Who asks."""
-        ...
-
-    async def enter(self, site: str) -> None:
-        """Pass a site's breaker, or raise until when to stay away."""
-        ...
-
-    async def use(self) -> Grant:
-        """Give leave for one request."""
-        ...
-
-    async def used(self, grant: Grant) -> None:
-        """Say that the request of a grant is over."""
-        ...
-
-    async def hold(self, until: datetime, reason: str) -> None:
-        """Give nobody leave before a time."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from mimawari.errors import BadInput, Invalid
 from mimawari.sites.contract import Contract, Refused
 from mimawari.sites.google_books.isbn import parse_isbn13
 from mimawari.sites.google_books.models import Volume, VolumesPage
+from mimawari.sites.reading import BOUNDED
 from mimawari.text import clean, one_line
 
-MOST_DIGITS = 18
 MOST_TOTAL = 10**9
 MOST_PAGES = 100_000
 MOST_NAMES = 50
@@ -198,11 +198,6 @@ def _secure(value: Any) -> str | None:
 
 def _load(body: bytes) -> Any:
     try:
-        return json.loads(body, parse_int=_whole, parse_constant=lambda _: None)
+        return json.loads(body, **BOUNDED)
     except (ValueError, RecursionError):
         return None
-
-
-def _whole(digits: str) -> int | None:
-    """Read a whole number; one that nothing here can be is as good as none."""
-    return int(digits) if len(digits) <= MOST_DIGITS else None

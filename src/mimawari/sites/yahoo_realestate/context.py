@@ -5,10 +5,11 @@ import re
 from itertools import islice
 from typing import Any
 
+from mimawari.sites.reading import BOUNDED
+
 MOST_TRIES = 3
 MOST_KEYS = 100
 MOST_TOKENS = 500_000
-MOST_DIGITS = 18
 
 _START = re.compile(r"__SERVER_SIDE_CONTEXT__\s*=\s*\{")
 _KEY = re.compile(r"[\s,]*(?:([A-Za-z_$][\w$]*)|\"([^\"\\]*)\"|'([^'\\]*)')\s*:\s*")
@@ -19,6 +20,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _DEEPER, _HIGHER = frozenset("{[("), frozenset("}])")
+_DECODER = json.JSONDecoder(**BOUNDED)
 
 
 def find_context(text: str) -> dict[str, Any] | None:
@@ -68,11 +70,3 @@ def _decode(text: str, at: int) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return page if isinstance(page, dict) else None
-
-
-def _whole(digits: str) -> int | None:
-    """Read a whole number; one that nothing here can be is as good as none."""
-    return int(digits) if len(digits) <= MOST_DIGITS else None
-
-
-_DECODER = json.JSONDecoder(parse_int=_whole, parse_constant=lambda _: None)

@@ -12,6 +12,8 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
+from mimawari.kernel.loop import whole
+
 T = TypeVar("T")
 Work = Callable[[Connection], T]
 
@@ -157,9 +159,4 @@ class _FileLine:
 
 async def _hop(threads: Executor, step: Callable[[], T]) -> T:
     """Run a step in a thread; who is cancelled meanwhile waits for its end all the same."""
-    future = asyncio.get_running_loop().run_in_executor(threads, step)
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        await asyncio.wait({future})
-        raise
+    return await whole(asyncio.get_running_loop().run_in_executor(threads, step))
