@@ -6,17 +6,20 @@ from contextlib import asynccontextmanager, suppress
 
 
 class Proxy:
-    """Passes bytes on, until a COMMIT goes by while it is armed."""
+    """Passes bytes on, but for the replies to some COMMITs while it is armed."""
 
     def __init__(self, host: str, port: int) -> None:
         self._target = (host, port)
         self._armed = 0
+        self._every = 1
+        self._passed = 0
         self.lost = 0
         self.address = ("", 0)
 
-    def arm(self, times: int) -> None:
-        """Lose the replies to the next COMMITs."""
+    def arm(self, times: int, *, every: int = 1) -> None:
+        """Lose so many replies: that to each COMMIT, or to one in every so many."""
         self._armed = times
+        self._every = every
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Join one client to the server."""
@@ -44,8 +47,10 @@ class Proxy:
         with suppress(OSError):
             while data := await reader.read(65536):
                 if self._armed and b"COMMIT" in data:
-                    self._armed -= 1
-                    losing.set()
+                    self._passed += 1
+                    if self._passed % self._every == 0:
+                        self._armed -= 1
+                        losing.set()
                 writer.write(data)
                 await writer.drain()
 

@@ -31,7 +31,8 @@ async def test_a_commit_whose_reply_is_lost_happens_once(server: Server) -> None
         plain = await world.put("fault.plain", JOBS)
         host, port = proxy.address
         through = make_url(world.url).set(host=host, port=port)
-        proxy.arm(JOBS // 4)
+        # Now and then, so that it strikes claims, grants, the jobs' own commits and their ends.
+        proxy.arm(JOBS // 4, every=7)
         worker = spawn(work, through.render_as_string(hide_password=False), None)
         try:
             await world.drained()
