@@ -9,21 +9,26 @@ import pytest
 import mimawari
 
 ROOT = Path(mimawari.__file__).parent
-BASE = {"settings", "errors", "text", "ids", "log", "__version__"}
+BASE = {"settings", "errors", "text", "ids", "log", "show", "__version__"}
 MAY_IMPORT = {
     "base": {"base"},
+    "columns": {"columns", "base"},
     "kernel": {"kernel", "base"},
     "net": {"net", "kernel", "base"},
     "sites": {"sites", "net", "kernel", "base"},
-    "watches": {"watches", "sites", "net", "kernel", "base"},
-    "store": {"store", "kernel", "base"},
-    "migrations": {"migrations", "store"},
+    "system": {"system", "kernel", "base"},
+    "watches": {"watches", "sites", "net", "system", "kernel", "columns", "base"},
+    "store": {"store", "kernel", "columns", "base"},
+    "migrations": {"migrations", "store", "watches", "columns"},
     "sim": {"sim", "kernel", "base"},
-    "web": {"web", "app", "watches", "sites", "net", "store", "kernel", "base"},
-    "app": {"app", "web", "sim", "watches", "sites", "net", "store", "kernel", "base"},
+    "web": {"web", "app", "watches", "sites", "net", "store", "kernel", "columns", "base"},
+    "app": {
+        *("app", "web", "sim", "watches", "sites", "net", "store"),
+        *("system", "kernel", "columns", "base"),
+    },
 }
 DATABASE = {"sqlalchemy", "alembic", "asyncpg", "asyncmy", "sqlite3"}
-NO_DATABASE = {"base", "kernel", "net", "sites", "sim"}
+NO_DATABASE = {"base", "system", "kernel", "net", "sites", "sim"}
 """Layers that reach no database themselves."""
 OFFLINE = {"sync", "tables"}
 """Modules of a watch that never ask a site."""
@@ -41,6 +46,8 @@ ALLOWED_MODULES = {
 }
 ALLOWED_SLEEPS = {
     "mimawari.kernel.clock",
+    # Whoever drives a virtual clock waits for what takes real time beside it.
+    "mimawari.kernel.rounds",
     # The screen is drawn again, and a server that is not there yet looked for, in real time.
     "mimawari.app.demo",
     "mimawari.app.serve",

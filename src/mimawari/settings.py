@@ -238,6 +238,10 @@ class Settings(BaseSettings):
         return self.database_url or f"sqlite:///{self.data / FILE}"
 
 
+DEFAULTS: Settings = Settings.model_construct()
+"""Every setting at its default, whatever the environment says."""
+
+
 def load_settings() -> Settings:
     """Read the environment; a value that cannot be used is named with what is wrong."""
     try:

@@ -15,6 +15,7 @@ from mimawari.kernel.ports import Reader
 from mimawari.kernel.scheduler import AHEAD, Scheduler, spread
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target, Task, Watch, Watches, task
+from mimawari.settings import Settings
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from tests.kernel.rounds import Rounds, asleep, running
@@ -276,7 +277,7 @@ def watching(targets: Sequence[Target]) -> tuple[Watches, list[Reader]]:
     """Return a watch with these targets, and the readers they were asked with."""
     asked: list[Reader] = []
 
-    async def list_targets(reader: Reader) -> Sequence[Target]:
+    async def list_targets(reader: Reader, _settings: Settings) -> Sequence[Target]:
         asked.append(reader)
         return targets
 

@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
-from mimawari import __version__
-from mimawari.app import commands_db, commands_jobs, doctor, show
+from mimawari import __version__, show
+from mimawari.app import commands_db, commands_jobs, doctor
 from mimawari.app.demo import run_demo
 from mimawari.app.keys import key_file
 from mimawari.app.ops import System, place
-from mimawari.app.run import Json, fail, run, settings, system
+from mimawari.app.run import fail, run, run_on_system, settings, system
 from mimawari.app.serve import Role, serve
 from mimawari.errors import MimawariError, NotFound
 from mimawari.kernel.why import why
+from mimawari.system import Json
 from mimawari.text import clean
 from mimawari.watches import INSTALLED
 
@@ -28,6 +29,16 @@ app = typer.Typer(
 )
 app.add_typer(commands_db.app, name="db")
 app.add_typer(commands_jobs.app, name="jobs")
+for watch in INSTALLED:
+    if watch.commands is not None:
+        app.add_typer(watch.commands, name=watch.name)
+
+
+@app.callback()
+def main_command(context: typer.Context) -> None:
+    """Mimawari 見回り makes the rounds of public web sources and tells what changed."""
+    context.obj = run_on_system
+
 
 Roles = Annotated[
     list[Role] | None,

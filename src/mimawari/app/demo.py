@@ -15,8 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from sqlalchemy import select
 
-from mimawari import log
-from mimawari.app import show
+from mimawari import log, show
 from mimawari.app.keys import key_file
 from mimawari.app.ops import System
 from mimawari.app.serve import Uvicorn, listen, serve

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mimawari.app import show
+from mimawari import show
 from mimawari.app.keys import key_file
 from mimawari.app.ops import open_store, place
 from mimawari.errors import MimawariError

@@ -67,7 +67,7 @@ async def opened(settings: Settings, watches: Iterable[Watch]) -> AsyncIterator[
         await upgrade_tables(settings, store)
         clock = await _clock(settings, store)
         store.database.clock = clock
-        system = System(settings, clock, store, Watches(watches))
+        system = System(settings, clock, store, Watches(watches, settings))
         await _make_tables(system)
         yield system
     finally:

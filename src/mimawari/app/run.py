@@ -1,21 +1,21 @@
 """How a command runs: its settings, its store, and its errors as sentences."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import typer
 
-from mimawari import log
-from mimawari.app import ops, show
+from mimawari import log, show
+from mimawari.app import ops
 from mimawari.errors import BadInput, MimawariError
 from mimawari.settings import Settings, load_settings
+from mimawari.system import System
 from mimawari.watches import INSTALLED
 
 T = TypeVar("T")
 
-Json = Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")]
 BAD_INPUT, FAILED = 2, 1
 
 
@@ -46,6 +46,16 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         # A file or folder that an operator gave us; the network's errors are ours by now.
         where = error.filename or "the system"
         fail(BadInput(f"{where}: {error.strerror}; `mimawari doctor` looks at everything needed"))
+
+
+def run_on_system(work: Callable[[System], Awaitable[T]]) -> T:
+    """Run a watch's command on the opened system."""
+
+    async def opened() -> T:
+        async with system() as found:
+            return await work(found)
+
+    return run(opened())
 
 
 @asynccontextmanager

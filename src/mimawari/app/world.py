@@ -5,7 +5,7 @@ import signal
 
 import uvicorn
 
-from mimawari.app import show
+from mimawari import show
 from mimawari.app.serve import Uvicorn, listen
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import RealClock, ScaledClock

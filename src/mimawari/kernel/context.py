@@ -26,7 +26,8 @@ class Context:
     """One job's view of the kernel."""
 
     __slots__ = (
-        "_asked", "_passed", "_unused", "_watches", "clock", "committed", "grants", "http", "store"
+        "_asked", "_passed", "_unused", "_watches", "clock", "committed", "grants", "http",
+        "settings", "store"
     )  # fmt: skip
 
     def __init__(
@@ -40,6 +41,7 @@ class Context:
         self._asked: tuple[str, str] | None = None
         self._passed: set[str] = set()
         self._watches = watches
+        self.settings = watches.settings
         self.http: Any = http(self) if http else None
 
     @property

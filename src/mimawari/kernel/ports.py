@@ -271,6 +271,12 @@ class Tx(Protocol):
         """Run one SQLAlchemy statement of a watch on its own tables."""
         ...
 
+    async def save(
+        self, table: Any, rows: Sequence[Mapping[str, Any]], change: Sequence[str] = ()
+    ) -> None:
+        """Insert rows alike in one statement; where a primary key is taken, change some columns."""
+        ...
+
     def put(self, *jobs: NewJob) -> None:
         """Enqueue follow-up jobs."""
         ...
@@ -285,6 +291,10 @@ class Tx(Protocol):
 
     def place(self, *entries: Entry) -> None:
         """Set targets on the schedule."""
+        ...
+
+    def remove(self, *members: str) -> None:
+        """Take targets off the schedule."""
         ...
 
     def next_run(self, at: datetime, reason: str | None = None) -> None:

@@ -123,7 +123,7 @@ class Scheduler:
         async with self._store.read() as reader:
             for watch in self._watches.all:
                 if watch.targets is not None:
-                    targets += await watch.targets(reader)
+                    targets += await watch.targets(reader, self._watches.settings)
         if not targets:
             return 0
         added = await self._store.schedule.add(spread(targets, self._clock.now()))

@@ -9,6 +9,7 @@ from mimawari.errors import BadInput
 from mimawari.kernel.job import Args, Job
 from mimawari.kernel.ports import Reader
 from mimawari.kernel.values import BreakerPolicy, Limit
+from mimawari.settings import DEFAULTS, Settings
 from mimawari.text import parse_duration, parse_durations
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Target:
     last_run_at: datetime | None = None
 
 
-Targets = Callable[[Reader], Awaitable[Sequence[Target]]]
+Targets = Callable[[Reader, Settings], Awaitable[Sequence[Target]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +94,11 @@ class Watch:
 
 
 class Watches:
-    """All watches together, found by kind, limit and site."""
+    """All watches together, found by kind, limit and site, and the settings they go by."""
 
-    def __init__(self, watches: Iterable[Watch]) -> None:
+    def __init__(self, watches: Iterable[Watch], settings: Settings = DEFAULTS) -> None:
         self.all = tuple(watches)
+        self.settings = settings
         self.tasks = _unique((task.kind, task) for watch in self.all for task in watch.tasks)
         self._limits = _unique((limit.name, limit) for watch in self.all for limit in watch.limits)
         self._breakers = _unique(item for watch in self.all for item in watch.breakers.items())

@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
 
+from mimawari.columns import begins_with
 from mimawari.store.sql.engine import Database, Session
-from mimawari.store.sql.tables import begins_with, cache
+from mimawari.store.sql.tables import cache
 
 
 class SqlCache:

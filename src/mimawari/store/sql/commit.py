@@ -1,20 +1,22 @@
 """The commit: one transaction that proves the job is ours and then keeps all it learned."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Executable, Result, select
+from sqlalchemy import Executable, Result, Table, select
 
 from mimawari.errors import LeaseLost, StoreDown
 from mimawari.ids import new_id
 from mimawari.kernel.job import End, Job, NewJob, State
 from mimawari.kernel.values import Entry, NewEvent
 from mimawari.store.sql.cursor import SqlCursor
+from mimawari.store.sql.dialect import Dialect
 from mimawari.store.sql.engine import Database, Opened, Session
 from mimawari.store.sql.outbox import SqlOutbox
 from mimawari.store.sql.queue import SqlQueue
+from mimawari.store.sql.rows import save_rows
 from mimawari.store.sql.schedule import SqlSchedule
 from mimawari.store.sql.tables import inbox
 
@@ -25,18 +27,29 @@ LOOK_AGAIN = timedelta(milliseconds=500)
 class SqlTx:
     """What a task says to its commit."""
 
-    def __init__(self, opened: Opened, job: Job | None) -> None:
+    def __init__(self, opened: Opened, dialect: Dialect, job: Job | None) -> None:
         self._opened = opened
+        self._dialect = dialect
         self._job = job
         self.jobs: list[NewJob] = []
         self.events: list[NewEvent] = []
         self.cursors: dict[str, str] = {}
         self.entries: list[Entry] = []
+        self.removed: list[str] = []
         self.next: tuple[datetime, str | None] | None = None
 
     async def execute(self, statement: Executable, values: Any = None) -> Result[Any]:
         """Run one SQLAlchemy statement of a watch on its own tables."""
         return await self._opened.execute(statement, values)
+
+    async def save(
+        self, table: Table, rows: Sequence[Mapping[str, Any]], change: Sequence[str] = ()
+    ) -> None:
+        """Insert rows alike in one statement; where a primary key is taken, change some columns."""
+        if rows:
+            await self._opened.run(
+                lambda session: save_rows(session, self._dialect, table, rows, change)
+            )
 
     def put(self, *jobs: NewJob) -> None:
         """Enqueue follow-up jobs."""
@@ -54,6 +67,10 @@ class SqlTx:
     def place(self, *entries: Entry) -> None:
         """Set targets on the schedule."""
         self.entries.extend(entries)
+
+    def remove(self, *members: str) -> None:
+        """Take targets off the schedule."""
+        self.removed.extend(members)
 
     def next_run(self, at: datetime, reason: str | None = None) -> None:
         """Set when the job's target runs next."""
@@ -93,7 +110,7 @@ class SqlCommit:
                 end = End(id=job.id, token=job.token, state=State.DONE)
                 if not await opened.run(lambda session: self._queue.end_in(session, [end])):
                     raise LeaseLost(f"job {job.id} is not ours any more")
-                tx = SqlTx(opened, job)
+                tx = SqlTx(opened, self._database.dialect, job)
                 yield tx
                 await opened.run(lambda session: self._seal(session, job, tx))
                 sealed = True
@@ -105,7 +122,7 @@ class SqlCommit:
     async def edit(self) -> AsyncIterator[SqlTx]:
         """Open a transaction for a person's change, which no job owns."""
         async with self._database.write() as opened:
-            tx = SqlTx(opened, None)
+            tx = SqlTx(opened, self._database.dialect, None)
             yield tx
             await opened.run(lambda session: self._seal(session, None, tx))
 
@@ -117,6 +134,8 @@ class SqlCommit:
             self._cursor.move_in(session, name, tx.cursors[name])
         if tx.entries:
             self._schedule.put_in(session, tx.entries)
+        if tx.removed:
+            self._schedule.remove_in(session, tx.removed)
         if tx.next is not None and job is not None and job.target is not None:
             self._schedule.next_run_in(session, job.target, *tx.next)
         if tx.events:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from mimawari.columns import begins_with
 from mimawari.store.sql.engine import Database, Session
-from mimawari.store.sql.tables import begins_with, cursors
+from mimawari.store.sql.tables import cursors
 from mimawari.text import clean
 
 

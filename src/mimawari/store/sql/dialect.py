@@ -4,7 +4,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from sqlalchemy import URL, Engine, Table, TextClause, event, text
+from sqlalchemy import (
+    URL,
+    Column,
+    Engine,
+    Float,
+    Integer,
+    Table,
+    TextClause,
+    TypeDecorator,
+    event,
+    text,
+)
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
@@ -21,8 +32,14 @@ _DUE = (
     "FROM jobs WHERE kind = :kind AND state = 'pending' AND due_at <= :now"
     " AND crashes {crashes} ORDER BY priority, due_at, id LIMIT :most"
 )
-_ENDED = "id, kind, args, dedupe_key, target, priority, token, attempts, worker, enqueued_at"
-_INTO_INBOX = f"INSERT INTO inbox ({_ENDED}, state, reason, blocked_by, ended_at)"
+_ENDED = "id, kind, dedupe_key, target, priority, token, attempts, worker, enqueued_at"
+_INTO_INBOX = f"INSERT INTO inbox ({_ENDED}, args, state, reason, blocked_by, ended_at)"
+MOST_KEPT = 4000
+# What a job was told is needed again only if it failed; a long message is not kept for nothing.
+_KEPT_ARGS = (
+    f"CASE WHEN {{state}} = 'done' AND length({{args}}) > {MOST_KEPT}"
+    ' THEN \'{{"cut": "too long to be kept once it was done"}}\' ELSE {args} END'
+)
 _END = {"id": "text", "token": "int", "state": "text", "reason": "text", "blocked_by": "text"}
 
 
@@ -33,6 +50,14 @@ def _take(prefix: str = "") -> str:
         f" {prefix}attempts = {prefix}attempts + 1, {prefix}due_at = :lease_until,"
         f" {prefix}worker = :worker, {prefix}reason = NULL, {prefix}blocked_by = NULL"
     )
+
+
+def kind_of(column: Column[Any]) -> str:
+    """Tell how a column's values are written in JSON: as text, int or float."""
+    stored = column.type.impl if isinstance(column.type, TypeDecorator) else column.type
+    if isinstance(stored, Integer):
+        return "int"
+    return "float" if isinstance(stored, Float) else "text"
 
 
 def _columns(names: str, table: str) -> str:
@@ -61,6 +86,22 @@ class Dialect(ABC):
     def rows(self, **columns: str) -> str:
         """Return a table expression over the JSON array of arrays bound as :rows."""
 
+    taken = "ON CONFLICT ({keys}) DO UPDATE SET"
+    given = "excluded.{name}"
+
+    def save(self, table: Table, names: Sequence[str], change: Sequence[str]) -> str:
+        """Return what inserts the rows bound as :rows, or changes those whose key is taken."""
+        columns = {name: kind_of(table.c[name]) for name in names}
+        listed = ", ".join(names)
+        # WHERE keeps SQLite from reading ON CONFLICT as the ON of a join.
+        rows = f"SELECT {listed} FROM {self.rows(**columns)} r WHERE 1 = 1"
+        insert = f"INSERT INTO {table.name} ({listed}) {rows}"
+        if not change:
+            return insert
+        keys = ", ".join(column.name for column in table.primary_key)
+        changes = ", ".join(f"{name} = {self.given.format(name=name)}" for name in change)
+        return f"{insert} {self.taken.format(keys=keys)} {changes}"
+
     @abstractmethod
     def upsert(self, table: Table, values: Mapping[str, Any], change: Mapping[str, Any]) -> Any:
         """Return an insert that makes `change` instead where the primary key is taken."""
@@ -85,7 +126,8 @@ class Dialect(ABC):
         The first of them returns the ids.
         """
         ours = f"FROM {self.rows(**_END)} r {self.join} jobs j ON j.id = r.id AND j.token = r.token"
-        kept = f"{_columns(_ENDED, 'j')}, r.state, r.reason, r.blocked_by, :now"
+        args = _KEPT_ARGS.format(state="r.state", args="j.args")
+        kept = f"{_columns(_ENDED, 'j')}, {args}, r.state, r.reason, r.blocked_by, :now"
         return (
             f"SELECT j.id {ours} WHERE j.state = 'processing'{self.lock}",
             f"{_INTO_INBOX} SELECT {kept} {ours}",
@@ -181,7 +223,7 @@ class Postgres(Dialect):
 
     def rows(self, **columns: str) -> str:
         """Read the array with json_array_elements."""
-        kinds = {"text": "", "int": "::bigint"}
+        kinds = {"text": "", "int": "::bigint", "float": "::float8"}
         parts = [
             f"(value ->> {at}){kinds[kind]} AS {name}"
             for at, (name, kind) in enumerate(columns.items())
@@ -210,9 +252,10 @@ class Postgres(Dialect):
         gone = (
             f"DELETE FROM jobs j USING {self.rows(**_END)} r WHERE j.id = r.id"
             " AND j.token = r.token AND j.state = 'processing' RETURNING"
-            f" {_columns(_ENDED, 'j')}, r.state, r.reason, r.blocked_by"
+            f" {_columns(_ENDED, 'j')}, j.args, r.state, r.reason, r.blocked_by"
         )
-        kept = f"{_ENDED}, state, reason, blocked_by, :now"
+        args = _KEPT_ARGS.format(state="state", args="args")
+        kept = f"{_ENDED}, {args}, state, reason, blocked_by, :now"
         return (f"WITH gone AS ({gone}) {_INTO_INBOX} SELECT {kept} FROM gone RETURNING id",)
 
     def contended(self, error: DBAPIError) -> bool:
@@ -246,10 +289,12 @@ class Mariadb(Dialect):
     # IGNORE also cuts what is too long, which a job's own checks have refused before.
     insert_word = "INSERT IGNORE INTO"
     ignore_word = ""
+    taken = "ON DUPLICATE KEY UPDATE"
+    given = "VALUES({name})"
 
     def rows(self, **columns: str) -> str:
         """Read the array with JSON_TABLE."""
-        kinds = {"text": "LONGTEXT", "int": "BIGINT"}
+        kinds = {"text": "LONGTEXT", "int": "BIGINT", "float": "DOUBLE"}
         parts = [
             f"{name} {kinds[kind]} PATH '$[{at}]'"
             for at, (name, kind) in enumerate(columns.items())

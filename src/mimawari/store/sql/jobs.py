@@ -7,10 +7,11 @@ from typing import Any
 
 from sqlalchemy import Row, Select, TextClause, delete, func, null, select, text, union_all
 
+from mimawari.columns import to_micros, to_time
 from mimawari.kernel.job import ENDED, LIVE, Job, JobView, State
 from mimawari.store.sql.arguments import load
 from mimawari.store.sql.engine import Database, Session, as_rows
-from mimawari.store.sql.tables import inbox, jobs, to_micros, to_time
+from mimawari.store.sql.tables import inbox, jobs
 
 PURGE_BATCH = 1000
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from sqlalchemy import Row, and_, delete, exists, func, insert, literal, select, update
 
+from mimawari.columns import Instant
 from mimawari.kernel.signal import OUTBOX
 from mimawari.kernel.values import Delivery, Event, NewEvent
 from mimawari.store.sql.arguments import dump, load
 from mimawari.store.sql.engine import Database, Session
-from mimawari.store.sql.tables import Instant, lanes, outbox
+from mimawari.store.sql.tables import lanes, outbox
 from mimawari.text import one_line
 
 PENDING, DELIVERED, FAILED = "pending", "delivered", "failed"

@@ -8,12 +8,13 @@ from typing import Any
 from sqlalchemy import Row, delete, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
+from mimawari.columns import to_micros, to_time
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, NewJob, State, Turn, Want
 from mimawari.kernel.signal import JOBS
 from mimawari.store.sql.arguments import dump, load
 from mimawari.store.sql.engine import Database, Session, as_rows
 from mimawari.store.sql.jobs import SqlJobs
-from mimawari.store.sql.tables import inbox, jobs, to_micros, to_time
+from mimawari.store.sql.tables import inbox, jobs
 from mimawari.text import clean
 
 _NEW = (

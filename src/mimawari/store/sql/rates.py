@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import BigInteger, case, delete, literal, select, update
 
+from mimawari.columns import Instant
 from mimawari.store.sql.engine import Database, Session
-from mimawari.store.sql.tables import Instant, rates
+from mimawari.store.sql.tables import rates
 
 
 class SqlRates:

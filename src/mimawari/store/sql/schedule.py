@@ -107,12 +107,12 @@ class SqlSchedule:
 
     async def remove(self, member: str) -> bool:
         """Forget a member; say whether it was there."""
+        return await self._database.run(lambda session: self.remove_in(session, [member])) == 1
 
-        def work(session: Session) -> bool:
-            row = schedule.c.member == member
-            return session.execute(delete(schedule).where(row)).rowcount == 1
-
-        return await self._database.run(work)
+    def remove_in(self, session: Session, members: Sequence[str]) -> int:
+        """Forget members as part of a transaction; say how many were there."""
+        gone = delete(schedule).where(schedule.c.member.in_(members))
+        return int(session.execute(gone).rowcount)
 
     async def count(self) -> int:
         """Count the members."""

@@ -8,6 +8,7 @@ from sqlalchemy import insert, select, update
 from mimawari.kernel.job import Job
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.watch import Target
+from mimawari.settings import Settings
 from mimawari.watches._template.models import Reading
 from mimawari.watches._template.tables import notes, pages, readings
 
@@ -17,7 +18,7 @@ def member_of(page: str) -> str:
     return f"example:{page}"
 
 
-async def list_targets(reader: Reader) -> Sequence[Target]:
+async def list_targets(reader: Reader, _settings: Settings) -> Sequence[Target]:
     """List every page as a target; the schedule is rebuilt from these."""
     rows = await reader.execute(select(pages).order_by(pages.c.name))
     return [

@@ -1,0 +1,74 @@
+"""Columns that hold the same on SQLite, PostgreSQL and MariaDB."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, ColumnElement, Dialect, LargeBinary, String, Text, func
+from sqlalchemy.dialects import mysql
+from sqlalchemy.types import TypeDecorator
+
+from mimawari.text import clean
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def to_micros(at: datetime) -> int:
+    """Turn an aware time into the number that is stored."""
+    return (at - EPOCH) // _MICROSECOND
+
+
+def to_time(micros: int) -> datetime:
+    """Turn a stored number into an aware time in UTC."""
+    return EPOCH + timedelta(microseconds=micros)
+
+
+class Instant(TypeDecorator[datetime]):
+    """A moment, kept as microseconds since 1970 in UTC: the same on every engine."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
+        """Store an aware time."""
+        del dialect
+        return None if value is None else to_micros(value)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
+        """Load an aware time."""
+        del dialect
+        return None if value is None else to_time(int(value))
+
+
+class Word(TypeDecorator[str]):
+    """Text that is cleaned on its way in, so that every engine can hold it and find it again."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Store clean text."""
+        del dialect
+        return None if value is None else clean(value)
+
+
+class Prose(Word):
+    """Longer clean text."""
+
+    impl = Text
+    cache_ok = True
+
+
+LongText = Text().with_variant(mysql.LONGTEXT(), "mariadb")
+LongBytes = LargeBinary().with_variant(mysql.LONGBLOB(), "mariadb")
+# MariaDB compares text without regard to case and trailing spaces unless told; names are exact.
+EXACT: dict[str, Any] = {
+    "mariadb_charset": "utf8mb4",
+    "mariadb_collate": "utf8mb4_nopad_bin",
+    "mariadb_engine": "InnoDB",
+}
+
+
+def begins_with(column: Column[str], prefix: str) -> ColumnElement[bool]:
+    """Compare beginnings exactly, which LIKE does not do on every engine."""
+    return func.substr(column, 1, len(clean(prefix))) == prefix
