@@ -307,3 +307,26 @@ async def test_a_job_whose_process_keeps_dying_is_buried_and_spares_the_others(
     assert view.reason is not None
     assert view.reason.startswith("its process died")
     assert {(await found(store, other)).state for other in others} == {State.DONE}
+
+
+async def test_suspects_run_one_after_the_other_without_a_pause(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    at_once: list[int] = []
+    running = 0
+
+    @task("t", attempts=20, concurrency=8)
+    async def run(job: Job, ctx: Context) -> None:
+        nonlocal running
+        running += 1
+        at_once.append(running)
+        await ctx.store.ping()
+        running -= 1
+
+    ids = [await put_one(store) for _ in range(12)]
+    await store.database.run(lambda session: session.execute(update(jobs).values(crashes=2)))
+    began = clock.now()
+    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
+    assert clock.now() == began
+    assert [(await found(store, job_id)).state for job_id in ids] == [State.DONE] * 12
+    assert at_once == [1] * 12

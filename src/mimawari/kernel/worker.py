@@ -187,6 +187,9 @@ class Worker:
                 # Its commit has ended it, whatever the task did afterwards.
                 end = None
             del self._running[run.job.id]
+            if run.job.crashes >= SUSPECT_AFTER:
+                # Where there was one there may be more, and it is their turn now.
+                self._suspects_at = self._clock.now()
             if end is not None:
                 self._ends.append(end)
             self._bell.ring()
