@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check faults bench serve clean lock
+.PHONY: help venv demo test check faults bench serve clean lock proto
 UV ?= uv
 
 help:
@@ -53,3 +53,8 @@ clean:
 lock:
 	@$(UV) pip compile --quiet --generate-hashes --universal --python-version 3.11 --all-extras \
 		--group test --group bench --group build pyproject.toml -o requirements.lock
+
+## proto: Writes the code of the messages anew from proto/crawler.proto.
+proto: venv
+	@.venv/bin/python -m grpc_tools.protoc -Iproto --python_out=src/mimawari/watches/hot \
+		--pyi_out=src/mimawari/watches/hot proto/crawler.proto

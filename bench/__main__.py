@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import fetch, parse, queue
+from bench import fetch, hot_apply, hot_board, hot_pace, parse, queue
 from bench.report import Part, show, write
 
 # Of the table where it goes to a file.
@@ -18,6 +18,9 @@ PARTS: dict[str, Callable[[Progress], Part]] = {
     "queue": queue.run,
     "parse": parse.run,
     "fetch": fetch.run,
+    "hot_apply": hot_apply.run,
+    "hot_board": hot_board.run,
+    "hot_pace": hot_pace.run,
 }
 
 

@@ -22,6 +22,7 @@ STYLES = {
     "processing": "cyan",
     "pending": "yellow",
 }
+BARS = "▁▂▃▄▅▆▇█"
 
 
 def as_json(value: Any) -> str:
@@ -88,3 +89,14 @@ def state(name: str) -> str:
 def cell(text: str | None, *, most: int = 60) -> str:
     """Fit a text into a table's cell, whatever it holds."""
     return escape(one_line(text, most=most)) if text else "–"
+
+
+def sparkline(values: Sequence[int | None]) -> str:
+    """Draw a bar for each value, from zero up; where nothing was observed there is a gap."""
+    most = max((value for value in values if value is not None), default=0)
+    return "".join(" " if value is None else _bar(value, most) for value in values)
+
+
+def _bar(value: int, most: int) -> str:
+    # Rounded up, so that anything is seen to be more than nothing.
+    return BARS[-(-value * (len(BARS) - 1) // most)] if value > 0 else BARS[0]

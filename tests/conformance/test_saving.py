@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import BigInteger, Column, Float, Integer, MetaData, Table, event, select
+from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, MetaData, Table, event, select
 from sqlalchemy.exc import IntegrityError
 
 from mimawari.columns import EXACT, Instant, Prose, Word
@@ -26,6 +26,7 @@ own = Table(
     Column("yen", BigInteger),
     Column("share", Float(53)),
     Column("seen_at", Instant),
+    Column("open", Boolean),
     **EXACT,
 )
 
@@ -38,7 +39,7 @@ async def ground(store: SqlStore) -> AsyncIterator[SqlStore]:
 
 
 def row(name: str, **given: Any) -> dict[str, Any]:
-    values = {"text": "t", "yen": 300, "share": 0.1, "seen_at": AT}
+    values = {"text": "t", "yen": 300, "share": 0.1, "seen_at": AT, "open": True}
     return {"shop": 1, "name": name, **values, **given}
 
 
@@ -56,8 +57,8 @@ async def kept(store: SqlStore) -> list[dict[str, Any]]:
 async def test_rows_come_back_as_they_were_saved(ground: SqlStore) -> None:
     rows = [
         row("a", yen=2**53, share=1 / 3),
-        row("b", text=HOSTILE),
-        row("c", text=None, yen=None, share=None, seen_at=None),
+        row("b", text=HOSTILE, open=False),
+        row("c", text=None, yen=None, share=None, seen_at=None, open=None),
         row("漢字", text="", yen=-1, share=-0.0),
     ]
     await save(ground, rows)

@@ -19,9 +19,12 @@ from mimawari.store.sql import SqlStore
 from mimawari.store.sql.engine import Session
 from mimawari.store.sql.migrate import find_version, upgrade
 from mimawari.store.sql.tables import metadata
+from mimawari.watches.hot.tables import metadata as hot
 from tests.conftest import Databases
 
-HEAD = "0001"
+HEAD = "0002"
+ALL = [metadata, hot]
+"""The tables of the kernel and of every watch."""
 
 
 @pytest.fixture
@@ -49,7 +52,7 @@ def differences(session: Session) -> list[Any]:
     """Compare what is there with what the code expects, columns, types, indexes and all."""
     options = {"compare_type": is_other_type}
     context = MigrationContext.configure(session.connection, opts=options)
-    return list(compare_metadata(context, metadata))
+    return list(compare_metadata(context, ALL))
 
 
 async def test_an_empty_database_is_brought_to_the_head(empty: SqlStore) -> None:
@@ -96,7 +99,7 @@ async def test_names_are_exact_in_every_table_of_mariadb(engine: str, empty: Sql
     async with empty.read() as reader:
         rows = (await reader.execute(query)).all()
     assert engine == "mariadb"
-    assert {row[0] for row in rows} == set(metadata.tables)
+    assert {row[0] for row in rows} == {name for tables in ALL for name in tables.tables}
     assert {tuple(row[1:]) for row in rows} == {("InnoDB", "utf8mb4_nopad_bin")}
 
 

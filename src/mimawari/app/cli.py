@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mimawari import __version__, show
-from mimawari.app import commands_db, commands_jobs, doctor
+from mimawari.app import commands_db, commands_jobs, commands_sim, doctor
 from mimawari.app.demo import run_demo
 from mimawari.app.keys import key_file
 from mimawari.app.ops import System, place
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 app.add_typer(commands_db.app, name="db")
 app.add_typer(commands_jobs.app, name="jobs")
+app.add_typer(commands_sim.app, name="sim")
 for watch in INSTALLED:
     if watch.commands is not None:
         app.add_typer(watch.commands, name=watch.name)
@@ -76,22 +77,6 @@ def demo(
         asyncio.run(run_demo(seconds))
     except MimawariError as error:
         fail(error)
-
-
-@app.command(name="sim")
-def sim_command(
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")
-    ] = 8085,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**31, help="Another number makes another world.")
-    ] = 1,
-) -> None:
-    """Serve a simulated market, rentals site and book API on this machine until stopped."""
-    # A whole world takes a while to load, which no other command should wait for.
-    from mimawari.app.world import run_world  # noqa: PLC0415
-
-    run(run_world(settings(), port, seed))
 
 
 @app.command(name="doctor")

@@ -127,6 +127,12 @@ class VirtualClock:
         """How many sleep on this clock now."""
         return sum(not wake.done() for _, _, wake in self._sleepers)
 
+    @property
+    def wakes_at(self) -> datetime | None:
+        """When the next of those who sleep wakes."""
+        ticks = [ticks for ticks, _, wake in self._sleepers if not wake.done()]
+        return self._now + timedelta(seconds=min(ticks) - self._ticks) if ticks else None
+
     async def advance(self, span: timedelta) -> None:
         """Let time pass, waking each sleeper at its moment and in order."""
         end = self._ticks + span.total_seconds()

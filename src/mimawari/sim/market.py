@@ -30,6 +30,8 @@ SOLD = frozenset({Status.TRADING, Status.SOLD_OUT})
 SHOWN = ON_SALE | SOLD
 ENDED = frozenset({Status.SOLD_OUT, Status.REMOVED})
 SIDES = {"on_sale": ON_SALE, "sold": SOLD, "all": SHOWN}
+SEARCHES = 500
+"""How many searches are remembered, so that they are quick when they come again."""
 VIEWS = ("items", "rates", "events")
 
 
@@ -67,19 +69,29 @@ class Market:
 
     def search(self, wanted: Wanted) -> list[Item]:
         """List the items that match, in the order in which the market shows them."""
-        words, without = fold(wanted.keyword).split(), fold(wanted.exclude).split()
+        without = fold(wanted.exclude).split()
         drawers = _drawers(wanted.categories)
         found = [
             item
-            for item in self.items().values()
+            for item in self._named(tuple(fold(wanted.keyword).split()))
             if item.status in wanted.statuses
-            and all(word in item.goods.words for word in words)
             and not any(word in item.goods.words for word in without)
             and wanted.least_yen <= item.price_yen <= (wanted.most_yen or NO_PRICE_YEN)
             and (not drawers or item.goods.category_id in drawers)
         ]
         found.sort(key=lambda item: _rank(item, wanted.sort), reverse=wanted.descending)
         return found
+
+    def _named(self, words: tuple[str, ...]) -> list[Item]:
+        """List the items whose titles hold all words; each title is looked at once."""
+        items = self.items()
+        looked, found = self._looked.setdefault(words, (set(), set()))
+        new = items.keys() - looked
+        looked |= new
+        found |= {one for one in new if all(word in items[one].goods.words for word in words)}
+        if len(self._looked) > SEARCHES:
+            del self._looked[next(iter(self._looked))]
+        return [items[one] for one in found if one in items]
 
     def events(self, since: int) -> list[Event]:
         """List what happened after a time, in order; about a week is remembered."""
@@ -142,6 +154,7 @@ class Market:
     def _restart(self, now: int) -> None:
         """Forget all, and begin so long ago that everything remembered now is made again."""
         self._items: dict[str, Item] = {}
+        self._looked: dict[tuple[str, ...], tuple[set[str], set[str]]] = {}
         self._past: deque[Event] = deque()
         self._coming: list[tuple[int, str, int, Event]] = []
         self._ended: deque[tuple[int, str]] = deque()

@@ -117,17 +117,19 @@ class Api:
         if path == SEARCH:
             if request.method != "POST":
                 return _gateway_error(405, 12, "Method Not Allowed")
-            return self._search(await request.body(), address)
+            return await self._search(request, address)
         return self._product(path.removeprefix(PRODUCT), address)
 
-    def _search(self, body: bytes, address: str) -> Response:
+    async def _search(self, request: Request, address: str) -> Response:
         try:
-            asked, condition = _parse_search(body)
+            asked, condition = _parse_search(await request.body())
             wanted = _parse_condition(condition)
             number, size = _parse_page(asked)
         except Refused as error:
             return _gateway_error(400, 3, str(error))
         leaf = cut(self._market.search(wanted), wanted.keyword, number, size)
+        statuses = sorted(wanted.statuses)
+        request.state.searched = {"keyword": wanted.keyword, "statuses": statuses, "page": number}
         return JSONResponse(_search_reply(leaf, wanted, condition, address))
 
     def _item(self, item_id: str, address: str) -> Response:

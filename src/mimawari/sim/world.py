@@ -59,6 +59,7 @@ class Seen:
     user_agent: str
     status: int | None = None
     order: dict[str, Any] | None = None
+    searched: dict[str, Any] | None = None
 
 
 class Log:
@@ -160,6 +161,7 @@ class World:
             seen.order = {"id": order.id, "do": order.do}
             chance = chance_of(self.seed, "fault", seen.n)
             answer = await answer_by(order, Asked(request, part, self.clock.now(), chance))
+        seen.searched = request.scope.get("state", {}).get("searched")
         answer = self._unless_known(request, answer)
         is_cut = isinstance(answer, Cut) and answer.start is None
         seen.status = None if is_cut else answer.status_code

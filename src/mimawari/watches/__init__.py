@@ -2,8 +2,9 @@
 
 from mimawari.kernel.watch import Watch
 from mimawari.watches._template import watch as example
+from mimawari.watches.hot import watch as hot
 
-INSTALLED: tuple[Watch, ...] = ()
+INSTALLED: tuple[Watch, ...] = (hot,)
 """The watches; a new one is one line here."""
 
 __all__ = ["INSTALLED", "example"]

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from sqlalchemy import (
     URL,
+    Boolean,
     Column,
     Engine,
     Float,
@@ -53,8 +54,10 @@ def _take(prefix: str = "") -> str:
 
 
 def kind_of(column: Column[Any]) -> str:
-    """Tell how a column's values are written in JSON: as text, int or float."""
+    """Tell how a column's values are written in JSON: as text, int, float or bool."""
     stored = column.type.impl if isinstance(column.type, TypeDecorator) else column.type
+    if isinstance(stored, Boolean):
+        return "bool"
     if isinstance(stored, Integer):
         return "int"
     return "float" if isinstance(stored, Float) else "text"
@@ -223,7 +226,7 @@ class Postgres(Dialect):
 
     def rows(self, **columns: str) -> str:
         """Read the array with json_array_elements."""
-        kinds = {"text": "", "int": "::bigint", "float": "::float8"}
+        kinds = {"text": "", "int": "::bigint", "float": "::float8", "bool": "::boolean"}
         parts = [
             f"(value ->> {at}){kinds[kind]} AS {name}"
             for at, (name, kind) in enumerate(columns.items())
@@ -294,7 +297,7 @@ class Mariadb(Dialect):
 
     def rows(self, **columns: str) -> str:
         """Read the array with JSON_TABLE."""
-        kinds = {"text": "LONGTEXT", "int": "BIGINT", "float": "DOUBLE"}
+        kinds = {"text": "LONGTEXT", "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN"}
         parts = [
             f"{name} {kinds[kind]} PATH '$[{at}]'"
             for at, (name, kind) in enumerate(columns.items())

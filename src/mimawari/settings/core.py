@@ -1,65 +1,23 @@
-"""Every setting, read from the environment once; the specs' own names work too."""
+"""The settings of the whole, and how they are read."""
 
 import os
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
 from platformdirs import user_data_path
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BeforeValidator,
-    Field,
-    ValidationError,
-    field_validator,
-)
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import AliasChoices, Field, ValidationError, field_validator
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from mimawari.errors import BadInput
-from mimawari.text import parse_duration, plain_digits
+from mimawari.settings.hot import HotSettings
+from mimawari.settings.types import Address, Duration, Whole, Words, named
 
 FILE = "mimawari.db"
-LONGEST = timedelta(days=36500)
 
 
-def _duration(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        # A bare number is one of seconds, as the specs write it.
-        return parse_duration(f"{value}s" if value.isascii() and value.isdecimal() else value)
-    except BadInput as error:
-        raise ValueError(str(error)) from error
-
-
-Duration = Annotated[timedelta, BeforeValidator(_duration)]
-Whole = Annotated[int, BeforeValidator(plain_digits)]
-
-
-def _words(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return tuple(word for word in (part.strip() for part in value.split(",")) if word)
-
-
-def _address(value: str) -> str:
-    """Take an address without what follows its host, so that paths can be added to it."""
-    if not re.fullmatch(r"https?://[^\s/?#@]+/?", value):
-        raise ValueError("must be an address like https://host or http://host:port")
-    return value.rstrip("/")
-
-
-Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
-Address = Annotated[str, AfterValidator(_address)]
-
-
-def _named(*names: str) -> AliasChoices:
-    return AliasChoices(*names)
-
-
-class Settings(BaseSettings):
+class Settings(HotSettings):
     """What an operator may set; docs/settings.md says the same in words."""
 
     # With the prefix a field's own name is its first alias: a variable PORT is none of ours.
@@ -69,135 +27,140 @@ class Settings(BaseSettings):
 
     data: Path = Field(
         default_factory=lambda: user_data_path("mimawari", appauthor=False),
-        validation_alias=_named("MIMAWARI_DATA"),
+        validation_alias=named("MIMAWARI_DATA"),
         description="The folder that holds the database, the API keys and kept pages.",
     )
     database_url: str = Field(
         default="",
-        validation_alias=_named("MIMAWARI_DATABASE_URL", "DB_DSN"),
+        validation_alias=named("MIMAWARI_DATABASE_URL", "DB_DSN"),
         description="The database; empty means SQLite in the data folder.",
     )
     host: str = Field(
         default="127.0.0.1",
-        validation_alias=_named("MIMAWARI_HOST"),
+        validation_alias=named("MIMAWARI_HOST"),
         description="The address the API listens on.",
     )
     port: Whole = Field(
         default=8084,
         ge=0,
         le=65535,
-        validation_alias=_named("MIMAWARI_PORT"),
+        validation_alias=named("MIMAWARI_PORT"),
         description="The port the API listens on; 0 takes a free one.",
     )
     api_keys: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        validation_alias=_named("MIMAWARI_API_KEYS", "API_KEY"),
+        validation_alias=named("MIMAWARI_API_KEYS", "API_KEY"),
         description="API keys, comma-separated; without any the key file in the data folder.",
     )
     api_rate: Whole = Field(
         default=600,
         ge=1,
         le=1_000_000,
-        validation_alias=_named("MIMAWARI_API_RATE"),
+        validation_alias=named("MIMAWARI_API_RATE"),
         description="Requests a minute each API client may make, over all API processes.",
     )
     log_level: str = Field(
         default="info",
-        validation_alias=_named("MIMAWARI_LOG_LEVEL", "LOG_LEVEL"),
+        validation_alias=named("MIMAWARI_LOG_LEVEL", "LOG_LEVEL"),
         description="The least important log lines to write: debug, info, warning or error.",
     )
     time_scale: float = Field(
         default=1.0,
         gt=0,
         le=100_000,
-        validation_alias=_named("MIMAWARI_TIME_SCALE"),
+        validation_alias=named("MIMAWARI_TIME_SCALE"),
         description="How many seconds pass in one; for demonstrations and tests.",
+    )
+    zone: ZoneInfo = Field(
+        default=ZoneInfo("Asia/Tokyo"),
+        validation_alias=named("MIMAWARI_ZONE"),
+        description="The time zone in which days, weeks and months are counted.",
     )
     scheduler_batch: Whole = Field(
         default=50,
         ge=1,
         le=10_000,
-        validation_alias=_named("MIMAWARI_SCHEDULER_BATCH", "SCHEDULER_BATCH_SIZE"),
+        validation_alias=named("MIMAWARI_SCHEDULER_BATCH", "SCHEDULER_BATCH_SIZE"),
         description="How many due targets are enqueued in one step.",
     )
     scheduler_deepest: Whole = Field(
         default=25,
         ge=0,
         le=1_000_000,
-        validation_alias=_named("MIMAWARI_SCHEDULER_DEEPEST", "SCHEDULER_BACKPRESSURE_THRESHOLD"),
+        validation_alias=named("MIMAWARI_SCHEDULER_DEEPEST", "SCHEDULER_BACKPRESSURE_THRESHOLD"),
         description="Targets of a kind are held back while more jobs of it than this wait.",
     )
     janitor_every: Duration = Field(
         default=timedelta(minutes=5),
-        validation_alias=_named("MIMAWARI_JANITOR_EVERY", "JANITOR_INTERVAL"),
+        validation_alias=named("MIMAWARI_JANITOR_EVERY", "JANITOR_INTERVAL"),
         description="How often the janitor makes its round.",
     )
     keep_done: Duration = Field(
         default=timedelta(days=7),
-        validation_alias=_named("MIMAWARI_KEEP_DONE"),
+        validation_alias=named("MIMAWARI_KEEP_DONE"),
         description="How long jobs that went well are kept.",
     )
     keep_dead: Duration = Field(
         default=timedelta(days=90),
-        validation_alias=_named("MIMAWARI_KEEP_DEAD"),
+        validation_alias=named("MIMAWARI_KEEP_DEAD"),
         description="How long dead letters and gone things are kept.",
     )
     keep_events: Duration = Field(
         default=timedelta(days=30),
-        validation_alias=_named("MIMAWARI_KEEP_EVENTS"),
+        validation_alias=named("MIMAWARI_KEEP_EVENTS"),
         description="How long events that were delivered or given up are kept.",
     )
     contact: str = Field(
         default="",
         max_length=200,
         pattern=r"^[\x21-\x7e]*$",
-        validation_alias=_named("MIMAWARI_CONTACT"),
+        validation_alias=named("MIMAWARI_CONTACT"),
         description="Where sites may reach you: a mail or web address, told in the User-Agent.",
     )
     allow_hosts: Words = Field(
         default=(),
-        validation_alias=_named("MIMAWARI_ALLOW_HOSTS"),
+        validation_alias=named("MIMAWARI_ALLOW_HOSTS"),
         description="Hosts, host:port or CIDR that may be reached though they are not public.",
     )
     robots_ignore: Words = Field(
         default=(),
-        validation_alias=_named("MIMAWARI_ROBOTS_IGNORE"),
+        validation_alias=named("MIMAWARI_ROBOTS_IGNORE"),
         description="Sites whose robots.txt need not be heeded: mercari, yahoo_realestate, …",
     )
     proxies: Words = Field(
         default=(),
         repr=False,
-        validation_alias=_named("MIMAWARI_PROXIES"),
+        validation_alias=named("MIMAWARI_PROXIES"),
         description="Egress proxies in the order of their use, as http://user:password@host:port.",
     )
     chromium: str = Field(
         default="",
-        validation_alias=_named("MIMAWARI_CHROMIUM"),
+        validation_alias=named("MIMAWARI_CHROMIUM"),
         description="The Chromium to start; empty means the system's own.",
     )
     mercari_mode: Literal["api", "browser"] = Field(
         default="api",
-        validation_alias=_named("MIMAWARI_MERCARI_MODE"),
+        validation_alias=named("MIMAWARI_MERCARI_MODE"),
         description="How Mercari is read: by its API, or by its pages in a browser.",
     )
     mercari_url: Address = Field(
         default="https://jp.mercari.com",
-        validation_alias=_named("MIMAWARI_MERCARI_URL"),
+        validation_alias=named("MIMAWARI_MERCARI_URL"),
         description="Where Mercari's pages are.",
     )
     mercari_api_url: Address = Field(
         default="https://api.mercari.jp",
-        validation_alias=_named("MIMAWARI_MERCARI_API_URL"),
+        validation_alias=named("MIMAWARI_MERCARI_API_URL"),
         description="Where Mercari's API is.",
     )
     rentals_url: Address = Field(
         default="https://realestate.yahoo.co.jp",
-        validation_alias=_named("MIMAWARI_RENTALS_URL"),
+        validation_alias=named("MIMAWARI_RENTALS_URL"),
         description="Where the rental listings are.",
     )
     google_books_url: Address = Field(
         default="https://www.googleapis.com",
-        validation_alias=_named("MIMAWARI_GOOGLE_BOOKS_URL"),
+        validation_alias=named("MIMAWARI_GOOGLE_BOOKS_URL"),
         description="Where the Google Books API is.",
     )
 
@@ -225,13 +188,6 @@ class Settings(BaseSettings):
             raise ValueError("must be debug, info, warning or error")
         return value.lower()
 
-    @field_validator("janitor_every", "keep_done", "keep_dead", "keep_events")
-    @classmethod
-    def _positive(cls, value: timedelta) -> timedelta:
-        if not timedelta(0) < value <= LONGEST:
-            raise ValueError(f"must be longer than nothing and at most {LONGEST.days}d")
-        return value
-
     @property
     def database(self) -> str:
         """The database's URL."""
@@ -247,11 +203,14 @@ def load_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        lines = [
-            f"{_given_name(str(problem['loc'][0]))}: {problem['msg'].removeprefix('Value error, ')}"
-            for problem in error.errors()
-        ]
+        lines = [_sentence(problem["loc"], problem["msg"]) for problem in error.errors()]
         raise BadInput("; ".join(lines), code="bad_setting") from error
+
+
+def _sentence(where: tuple[int | str, ...], problem: str) -> str:
+    """Name the variable and what is wrong with it; what concerns several names them itself."""
+    said = problem.removeprefix("Value error, ")
+    return f"{_given_name(str(where[0]))}: {said}" if where else said
 
 
 def _given_name(first: str) -> str:

@@ -1,0 +1,55 @@
+"""How settings are written in the environment."""
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AliasChoices, BeforeValidator
+from pydantic_settings import NoDecode
+
+from mimawari.errors import BadInput
+from mimawari.text import parse_duration, plain_digits
+
+LONGEST = timedelta(days=36500)
+
+
+def _duration(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        # A bare number is one of seconds, as the specs write it.
+        return parse_duration(f"{value}s" if value.isascii() and value.isdecimal() else value)
+    except BadInput as error:
+        raise ValueError(str(error)) from error
+
+
+def _positive(value: timedelta) -> timedelta:
+    if not timedelta(0) < value <= LONGEST:
+        raise ValueError(f"must be longer than nothing and at most {LONGEST.days}d")
+    return value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration), AfterValidator(_positive)]
+Whole = Annotated[int, BeforeValidator(plain_digits)]
+
+
+def _words(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return tuple(word for word in (part.strip() for part in value.split(",")) if word)
+
+
+def _address(value: str) -> str:
+    """Take an address without what follows its host, so that paths can be added to it."""
+    if not re.fullmatch(r"https?://[^\s/?#@]+/?", value):
+        raise ValueError("must be an address like https://host or http://host:port")
+    return value.rstrip("/")
+
+
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+Address = Annotated[str, AfterValidator(_address)]
+
+
+def named(*names: str) -> AliasChoices:
+    """Name the variables that set a field, the first one ours."""
+    return AliasChoices(*names)

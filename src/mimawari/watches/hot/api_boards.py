@@ -1,0 +1,290 @@
+"""Routes over all IPs: the leaderboard, alerts, and how the watch stands."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+from sqlalchemy import select, update
+
+from mimawari.errors import NotFound
+from mimawari.kernel.job import State
+from mimawari.kernel.ports import Reader, Tx
+from mimawari.system import System
+from mimawari.watches.hot import exporting, keeping, paging, reads, rules
+from mimawari.watches.hot.api_models import (
+    CoverageOut,
+    WindowOut,
+    columns_of,
+    note_of,
+)
+from mimawari.watches.hot.asking import AlertId, AlertsAsked, BoardAsked, SystemOf
+from mimawari.watches.hot.models import AlertKind, Ip
+from mimawari.watches.hot.paging import Listing
+from mimawari.watches.hot.reads import Board, Standing, Window
+from mimawari.watches.hot.tables import alerts, ips
+
+boards_router = APIRouter()
+SITE = "mercari"
+LIMIT = "hot.crawl"
+OURS = "hot."
+MOST_DUE = 1000
+MOST_COUNTED = 20
+"""More jobs of a kind and state than this are not counted: each brings all it was asked for."""
+
+
+class AlertOut(BaseModel):
+    """Something worth telling about an IP."""
+
+    id: int
+    ip_id: int
+    name: str
+    kind: AlertKind
+    level: str
+    message: str
+    value: float
+    threshold: float
+    samples: int
+    is_open: bool
+    opened_at: datetime
+    closed_at: datetime | None
+    acknowledged_at: datetime | None
+
+    @classmethod
+    def of(cls, row: Any) -> "AlertOut":
+        """Show an alert."""
+        plain = set(cls.model_fields) - {"is_open", "message"}
+        kind = AlertKind(row.kind)
+        return cls(
+            **{field: getattr(row, field) for field in plain},
+            is_open=row.open_key is not None,
+            message=rules.describe(kind, row.value, row.threshold, row.samples),
+        )
+
+
+class AlertsOut(BaseModel):
+    """A page of alerts, newest first."""
+
+    alerts: list[AlertOut]
+    next: int | None = Field(description="Give this as `before` for the next page.")
+
+
+class RankedOut(BaseModel):
+    """An IP's place on a leaderboard."""
+
+    rank: int
+    ip_id: int
+    name: str
+    name_en: str
+    inflow: int
+    outflow: int
+    liquidity: float | None
+    score: float
+    previous_rank: int | None = Field(description="In as many hours before; null if not there.")
+    coverage: CoverageOut
+    note: str | None
+
+    @classmethod
+    def of(cls, rank: int, standing: Standing, ip: Ip, previous: int | None) -> "RankedOut":
+        """Show a place."""
+        return cls(
+            rank=rank,
+            ip_id=ip.id,
+            name=ip.name,
+            name_en=ip.name_en,
+            inflow=standing.inflow,
+            outflow=standing.outflow,
+            liquidity=standing.liquidity,
+            score=standing.score,
+            previous_rank=previous,
+            coverage=CoverageOut.of(ip.coverage),
+            note=note_of(ip),
+        )
+
+
+class LeaderboardOut(BaseModel):
+    """The IPs that were first in a window."""
+
+    type: Board
+    hours: int
+    window: WindowOut
+    generated_at: datetime
+    entries: list[RankedOut]
+
+
+class KindOut(BaseModel):
+    """The jobs of a kind."""
+
+    kind: str
+    due: int = Field(description=f"Wait for a worker only; counted up to {MOST_DUE}.")
+    pending: int = Field(description=f"Counted up to {MOST_COUNTED}.")
+    processing: int = Field(description=f"Counted up to {MOST_COUNTED}.")
+    failed: int = Field(description=f"Dead letters; counted up to {MOST_COUNTED}.")
+
+
+class WaitOut(BaseModel):
+    """Something that nobody passes before a time."""
+
+    name: str
+    state: str
+    until: datetime | None
+    reason: str | None
+
+
+class StatusOut(BaseModel):
+    """How the watch stands."""
+
+    ips: int
+    active: int
+    failing: int
+    items: int
+    open_alerts: int
+    jobs: list[KindOut]
+    next_at: datetime | None = Field(description="When something is due next.")
+    breaker: WaitOut
+    limit: WaitOut
+    zone: str
+    pages_on_sale: int
+    pages_sold: int
+
+
+@boards_router.get("/leaderboard", response_model=LeaderboardOut, responses=exporting.CSV)
+async def show_leaderboard(
+    system: SystemOf, asked: Annotated[BoardAsked, Query()]
+) -> LeaderboardOut | Response:
+    """Rank IPs by whole hours, the current one left out."""
+    now = system.clock.now()
+    window = Window.before(now, asked.hours)
+
+    async def make() -> LeaderboardOut:
+        async with system.store.read() as reader:
+            entries = await _rank(reader, asked.type, window)
+        span = WindowOut(start_at=window.start_at, end_at=window.end_at)
+        return LeaderboardOut(
+            type=asked.type, hours=asked.hours, window=span, generated_at=now, entries=entries
+        )
+
+    key = f"{reads.LEADERBOARD}{asked.type}:{asked.hours}:{window.end_at:%Y%m%d%H}"
+    board = await keeping.find_or_make(system.store.cache, key, LeaderboardOut, make)
+    shown = board.entries[: asked.limit]
+    if asked.format == "csv":
+        name = f"leaderboard-{asked.type}-{asked.hours}h"
+        return await exporting.download(name, columns_of(RankedOut), _once(shown))
+    return board.model_copy(update={"entries": shown})
+
+
+async def _once(rows: Sequence[RankedOut]) -> AsyncIterator[Sequence[RankedOut]]:
+    yield rows
+
+
+async def _rank(reader: Reader, board: Board, window: Window) -> list[RankedOut]:
+    length = window.end_at - window.start_at
+    before = Window(start_at=window.start_at - length, end_at=window.start_at)
+    ranked = reads.rank(await reads.list_standings(reader, window), board, reads.MOST_RANKED)
+    earlier = await reads.list_standings(reader, before)
+    places = {
+        one.ip_id: place
+        for place, one in enumerate(reads.rank(earlier, board, len(earlier)), start=1)
+    }
+    named = await reads.find_names(reader, [one.ip_id for one in ranked])
+    # One that was removed since it was ranked has no name any more.
+    there = [one for one in ranked if one.ip_id in named]
+    return [
+        RankedOut.of(rank, one, named[one.ip_id], places.get(one.ip_id))
+        for rank, one in enumerate(there, start=1)
+    ]
+
+
+@boards_router.get("/alerts", response_model=AlertsOut, responses=exporting.CSV)
+async def list_alerts(
+    system: SystemOf, asked: Annotated[AlertsAsked, Query()]
+) -> AlertsOut | Response:
+    """List alerts, newest first."""
+    is_open = {"open": True, "closed": False, "all": None}[asked.state]
+
+    async def fetch(before: int | None, most: int) -> Sequence[AlertOut]:
+        async with system.store.read() as reader:
+            rows = await reads.list_alerts(
+                reader, most, before=before, ip_id=asked.ip_id, is_open=is_open
+            )
+        return [AlertOut.of(row) for row in rows]
+
+    listing = Listing(fetch=fetch, start=asked.before, place_of=lambda alert: alert.id)
+    if asked.format == "csv":
+        pieces = paging.walk(listing, asked.limit)
+        return await exporting.download("alerts", columns_of(AlertOut), pieces)
+    shown, more = await paging.find_page(listing, asked.page)
+    return AlertsOut(alerts=shown, next=shown[-1].id if more else None)
+
+
+@boards_router.post("/alerts/{alert_id}/ack")
+async def acknowledge(system: SystemOf, alert_id: AlertId) -> AlertOut:
+    """Say that somebody has seen an alert; the first time counts."""
+    async with system.store.edit() as tx:
+        return await save_seen(tx, alert_id, system.clock.now())
+
+
+async def save_seen(tx: Tx, alert_id: int, now: datetime) -> AlertOut:
+    """Keep when an alert was first acknowledged, or raise NotFound."""
+    unseen = (alerts.c.id == alert_id) & alerts.c.acknowledged_at.is_(None)
+    await tx.execute(update(alerts).where(unseen).values(acknowledged_at=now))
+    query = select(alerts, ips.c.name).join(ips, ips.c.id == alerts.c.ip_id)
+    row = (await tx.execute(query.where(alerts.c.id == alert_id))).first()
+    if row is None:
+        raise NotFound(f"no alert goes by the id {alert_id}; GET /api/v1/alerts lists them")
+    return AlertOut.of(row)
+
+
+@boards_router.get("/system/status")
+async def show_status(system: SystemOf) -> StatusOut:
+    """Tell how the watch stands: what is kept, what is due, and what stands in the way."""
+    async with system.store.read() as reader:
+        counts = await reads.count_all(reader)
+    others = [kind for kind in system.watches.tasks if not kind.startswith(OURS)]
+    settings = system.settings
+    return StatusOut(
+        **counts,
+        jobs=await _count_jobs(system),
+        next_at=await system.store.schedule.next_at(without=others),
+        breaker=await _breaker(system),
+        limit=await _limit(system),
+        zone=str(settings.zone),
+        pages_on_sale=settings.hot_pages_on_sale,
+        pages_sold=settings.hot_pages_sold,
+    )
+
+
+async def _count_jobs(system: System) -> list[KindOut]:
+    queue = system.store.queue
+    kinds = sorted(kind for kind in system.watches.tasks if kind.startswith(OURS))
+    due = await queue.depths(kinds, MOST_DUE)
+
+    async def count(kind: str, state: State) -> int:
+        return len(await queue.list(MOST_COUNTED, state=state, kind=kind))
+
+    return [
+        KindOut(
+            kind=kind,
+            due=due.get(kind, 0),
+            pending=await count(kind, State.PENDING),
+            processing=await count(kind, State.PROCESSING),
+            failed=await count(kind, State.FAILED),
+        )
+        for kind in kinds
+    ]
+
+
+async def _breaker(system: System) -> WaitOut:
+    view = await system.store.breaker.find(SITE)
+    if view is None:
+        return WaitOut(name=SITE, state="closed", until=None, reason=None)
+    return WaitOut(name=SITE, state=view.state, until=view.until, reason=view.reason)
+
+
+async def _limit(system: System) -> WaitOut:
+    wait = await system.store.limiter.peek(system.watches.limit(LIMIT))
+    if wait is None:
+        return WaitOut(name=LIMIT, state="free", until=None, reason=None)
+    return WaitOut(name=LIMIT, state="waiting", until=wait.until, reason=wait.reason)

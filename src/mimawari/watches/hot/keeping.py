@@ -1,0 +1,33 @@
+"""Keeps answers for a while, and never one that is older than the last apply."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from mimawari.ids import new_id
+from mimawari.kernel.ports import Cache
+from mimawari.watches.hot.reads import CACHED_FOR
+
+M = TypeVar("M", bound=BaseModel)
+
+
+async def find_or_make(
+    cache: Cache, key: str, form: type[M], make: Callable[[], Awaitable[M]]
+) -> M:
+    """Return what is kept under a key, or make and keep it."""
+    kept = await cache.get(key)
+    if kept is not None:
+        # What another version of the program kept may have another form.
+        with suppress(ValidationError):
+            return form.model_validate_json(kept)
+    # A mark under the same beginning is dropped along with the answer: where ours is gone after
+    # the answer was kept, something was applied while it was made, and it may be old.
+    mark, mine = f"{key}:making", new_id().encode()
+    await cache.set(mark, mine, CACHED_FOR)
+    made = await make()
+    await cache.set(key, made.model_dump_json().encode(), CACHED_FOR)
+    if await cache.get(mark) != mine:
+        await cache.drop(key)
+    return made

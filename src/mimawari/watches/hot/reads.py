@@ -1,0 +1,245 @@
+"""Looks at what the hot watch keeps, for its edges; changes nothing but the cache."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+
+from mimawari.kernel.ports import Reader
+from mimawari.watches.hot import rules
+from mimawari.watches.hot.models import Ip, Status
+from mimawari.watches.hot.rollups import TABLES, Period
+from mimawari.watches.hot.sync import HOUR, hour_of, make_ip
+from mimawari.watches.hot.tables import alerts, changes, crawls, hours, ips, items
+
+LEADERBOARD = "hot:leaderboard:"
+CACHED_FOR = timedelta(minutes=10)
+MOST_RANKED = 100
+
+
+def of_ip(ip_id: int) -> str:
+    """Name what the cache holds of an IP."""
+    return f"hot:ip:{ip_id}:"
+
+
+class Board(StrEnum):
+    """What a leaderboard ranks by."""
+
+    HOT = "hot"
+    INFLOW = "inflow"
+    OUTFLOW = "outflow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Whole hours, the current one left out."""
+
+    start_at: datetime
+    end_at: datetime
+
+    @classmethod
+    def before(cls, now: datetime, count: int) -> "Window":
+        """Return the last so many whole hours."""
+        end = hour_of(now)
+        return cls(start_at=end - HOUR * count, end_at=end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What an IP had in a window."""
+
+    ip_id: int
+    inflow: int
+    outflow: int
+
+    @property
+    def score(self) -> float:
+        """How hot it was."""
+        return rules.hot_score(self.inflow, self.outflow)
+
+    @property
+    def liquidity(self) -> float | None:
+        """How much was sold of what came in."""
+        return rules.liquidity(self.inflow, self.outflow)
+
+
+def _edge(window: Window, column: str, *, last: bool) -> Any:
+    """Return a figure of an IP's first or last row inside a window."""
+    at = hours.c.hour_at
+    inside = and_(hours.c.ip_id == ips.c.id, at >= window.start_at, at < window.end_at)
+    value: ColumnElement[int] = hours.c[f"{column}_total"]
+    if not last:
+        # What had come in before the window's first row.
+        value = value - hours.c[column]
+    order = at.desc() if last else at
+    return select(value).where(inside).order_by(order).limit(1).scalar_subquery()
+
+
+async def list_standings(
+    reader: Reader, window: Window, ip_ids: Sequence[int] | None = None
+) -> list[Standing]:
+    """Tell what each active IP had in a window, from the totals at its two ends."""
+    query = select(
+        ips.c.id,
+        (_edge(window, "inflow", last=True) - _edge(window, "inflow", last=False)).label("inflow"),
+        (_edge(window, "outflow", last=True) - _edge(window, "outflow", last=False)).label(
+            "outflow"
+        ),
+    )
+    query = query.where(ips.c.active if ip_ids is None else ips.c.id.in_(ip_ids))
+    return [
+        Standing(ip_id=row.id, inflow=int(row.inflow), outflow=int(row.outflow))
+        for row in await reader.execute(query)
+        if row.inflow is not None
+    ]
+
+
+def rank(standings: Sequence[Standing], board: Board, most: int) -> list[Standing]:
+    """Put the first before the others; equals by their ids."""
+    return sorted(standings, key=lambda one: (-worth(one, board), one.ip_id))[:most]
+
+
+def worth(one: Standing, board: Board) -> float:
+    """Tell the figure that a board ranks by."""
+    match board:
+        case Board.HOT:
+            return one.score
+        case Board.INFLOW:
+            return one.inflow
+        case Board.OUTFLOW:
+            return one.outflow
+
+
+async def list_ips(
+    reader: Reader,
+    limit: int,
+    after: int = 0,
+    *,
+    active: bool | None = None,
+    search: str = "",
+) -> list[Ip]:
+    """List IPs by id, a page at a time."""
+    query = select(ips).where(ips.c.id > after).order_by(ips.c.id).limit(limit)
+    if active is not None:
+        query = query.where(ips.c.active == active)
+    if search:
+        found = [column.icontains(search, autoescape=True) for column in _SEARCHED]
+        query = query.where(or_(*found))
+    return [make_ip(row) for row in await reader.execute(query)]
+
+
+_SEARCHED = (ips.c.name, ips.c.name_en, ips.c.keyword, ips.c.tags)
+
+
+async def find_names(reader: Reader, ip_ids: Sequence[int]) -> Mapping[int, Any]:
+    """Find the names of some IPs and how much of the market their last crawl saw."""
+    query = select(ips).where(ips.c.id.in_(ip_ids))
+    return {row.id: make_ip(row) for row in await reader.execute(query)}
+
+
+async def list_hours(
+    reader: Reader, ip_id: int, start_at: datetime, end_at: datetime, limit: int
+) -> Sequence[Any]:
+    """List an IP's hours of a span, oldest first; an hour without a crawl has no row."""
+    at = hours.c.hour_at
+    query = select(hours).where(hours.c.ip_id == ip_id, at >= start_at, at < end_at)
+    found: Sequence[Any] = (await reader.execute(query.order_by(at).limit(limit))).all()
+    return found
+
+
+async def list_periods(
+    reader: Reader, ip_id: int, period: Period, limit: int, before: datetime | None = None
+) -> Sequence[Any]:
+    """List an IP's days, weeks or months that are over, newest first."""
+    table = TABLES[period]
+    query = select(table).where(table.c.ip_id == ip_id)
+    if before is not None:
+        query = query.where(table.c.start_at < before)
+    ordered = query.order_by(table.c.start_at.desc()).limit(limit)
+    found: Sequence[Any] = (await reader.execute(ordered)).all()
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a page of items ended: the next one goes on below it."""
+
+    first_seen_at: datetime
+    source_id: str
+
+
+async def list_items(
+    reader: Reader, ip_id: int, limit: int, *, status: Status | None, below: Place | None
+) -> Sequence[Any]:
+    """List an IP's items, newest first, a page at a time."""
+    query = select(items).where(items.c.ip_id == ip_id)
+    if status is not None:
+        query = query.where(items.c.status == status)
+    if below is not None:
+        query = query.where(_below(below))
+    ordered = query.order_by(items.c.first_seen_at.desc(), items.c.source_id.desc())
+    found: Sequence[Any] = (await reader.execute(ordered.limit(limit))).all()
+    return found
+
+
+def _below(place: Place) -> ColumnElement[bool]:
+    at = items.c.first_seen_at
+    same = and_(at == place.first_seen_at, items.c.source_id < place.source_id)
+    return or_(at < place.first_seen_at, same)
+
+
+async def find_item(reader: Reader, ip_id: int, source_id: str) -> Any:
+    """Find one item."""
+    here = (items.c.ip_id == ip_id) & (items.c.source_id == source_id)
+    return (await reader.execute(select(items).where(here))).first()
+
+
+async def list_changes(reader: Reader, ip_id: int, source_id: str, limit: int) -> Sequence[Any]:
+    """List what happened to an item, oldest first."""
+    here = (changes.c.ip_id == ip_id) & (changes.c.source_id == source_id)
+    query = select(changes).where(here).order_by(changes.c.at, changes.c.id).limit(limit)
+    found: Sequence[Any] = (await reader.execute(query)).all()
+    return found
+
+
+async def list_crawls(reader: Reader, ip_id: int, limit: int) -> Sequence[Any]:
+    """List an IP's last crawls, newest first."""
+    query = select(crawls).where(crawls.c.ip_id == ip_id)
+    ordered = query.order_by(crawls.c.crawled_at.desc()).limit(limit)
+    found: Sequence[Any] = (await reader.execute(ordered)).all()
+    return found
+
+
+async def list_alerts(
+    reader: Reader, limit: int, *, before: int | None, ip_id: int | None, is_open: bool | None
+) -> Sequence[Any]:
+    """List alerts with their IP's name, newest first, a page at a time."""
+    query: Select[Any] = select(alerts, ips.c.name).join(ips, ips.c.id == alerts.c.ip_id)
+    if before is not None:
+        query = query.where(alerts.c.id < before)
+    if ip_id is not None:
+        query = query.where(alerts.c.ip_id == ip_id)
+    if is_open is not None:
+        key = alerts.c.open_key
+        query = query.where(key.is_not(None) if is_open else key.is_(None))
+    ordered = query.order_by(alerts.c.id.desc()).limit(limit)
+    found: Sequence[Any] = (await reader.execute(ordered)).all()
+    return found
+
+
+async def count_all(reader: Reader) -> Mapping[str, int]:
+    """Count what is kept: IPs, active ones, failing ones, items, open alerts."""
+    counts = {
+        "ips": select(func.count()).select_from(ips),
+        "active": select(func.count()).select_from(ips).where(ips.c.active),
+        "failing": select(func.count()).select_from(ips).where(ips.c.failures > 0),
+        "items": select(func.count()).select_from(items),
+        "open_alerts": select(func.count())
+        .select_from(alerts)
+        .where(alerts.c.open_key.is_not(None)),
+    }
+    row = (await reader.execute(select(*(q.scalar_subquery() for q in counts.values())))).one()
+    return dict(zip(counts, map(int, row), strict=True))

@@ -1,0 +1,462 @@
+"""The commands of the hot watch, as a person and as a program use them."""
+
+import asyncio
+import csv
+import io
+import logging
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+import structlog
+from rich.cells import cell_len
+from typer.testing import CliRunner
+
+from mimawari.app.cli import app
+from mimawari.kernel.clock import RealClock
+from mimawari.settings import DEFAULTS
+from mimawari.show import BARS
+from mimawari.store.sql import SqlStore
+from mimawari.store.sql.migrate import upgrade
+from mimawari.watches.hot import alerting, sync, targets
+from mimawari.watches.hot.models import AlertKind, Coverage, Finding, Ip, NewIp, Seen, Status
+from tests.app.terminal import Said, Terminal
+from tests.hot.crawling import WHOLE, crawl_of
+
+HOUR = timedelta(hours=1)
+POST, LIBRARIANS, HOSTILE_IP, FORMULA, SLEEPING = range(1, 6)
+HOSTILE = "[red]a[/] \x1b[31mb\x07 日本\n\u202e:x"
+NEW = (
+    NewIp(name="星くず郵便", keyword="星くず", name_en="Stardust Post", tags=("mail", "stars")),
+    NewIp(name="月夜の図書係", keyword="月夜の図書係", weight=2.0),
+    NewIp(name=HOSTILE, keyword="hostile"),
+    NewIp(name="=SUM(A1)", keyword="formula"),
+    NewIp(name="Sleeping", keyword="Sleeping", active=False),
+)
+CAPPED = Coverage(pages_asked=10, pages_read=10, capped_sold=True)
+PARTLY = Coverage(pages_asked=10, pages_read=8, page_errors=("sold page 2: [red]slow[/]",))
+SURGE = Finding(kind=AlertKind.SURGE, value=2.5, threshold=2.0, samples=40)
+BUSY = Finding(kind=AlertKind.HIGH_OUTFLOW, value=60, threshold=50, samples=40)
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Runs commands in this process, on a data folder of its own."""
+
+    data: Path
+
+    def run(self, *words: str) -> Said:
+        """Run a command of the watch to its end."""
+        settings = {"MIMAWARI_DATA": str(self.data), "COLUMNS": "80"}
+        done = CliRunner().invoke(app, ["hot", *words], env=settings)
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return Said(done.exit_code, done.stdout, done.stderr)
+
+    def written(self, name: str, content: str | bytes) -> str:
+        """Write a file and return its path."""
+        path = self.data.parent / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Logging is afterwards as it was before."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def seen(prefix: str, listed: int, sold: int) -> list[Seen]:
+    """Make items that were listed, and others that were sold."""
+    counts = ((Status.AVAILABLE, listed), (Status.SOLD, sold))
+    return [
+        Seen(source_id=f"{prefix}{status}{n}", title="t", price_yen=1000, status=status)
+        for status, count in counts
+        for n in range(count)
+    ]
+
+
+async def fill(data: Path) -> None:
+    """Keep IPs that were crawled long ago, a day before the last, and a few hours ago.
+
+    No time lies near the end of a window, so that an hour may end while the tests run.
+    """
+    clock = RealClock()
+    store = SqlStore(f"sqlite:///{data}/mimawari.db", clock)
+    await upgrade(store.database)
+    now = clock.now()
+    start = sync.hour_of(now)
+    async with store.edit() as tx:
+        post, librarians, hostile, formula, _ = await targets.add_ips(tx, NEW, DEFAULTS, now)
+
+    async def crawl(ip: Ip, hours: int, found: tuple[int, int], coverage: Coverage = WHOLE) -> None:
+        at: datetime = start - HOUR * hours
+        made = crawl_of(ip, at, seen(f"m{hours}", *found), coverage=coverage)
+        async with store.edit() as tx:
+            await sync.apply_crawl(tx, made, now)
+
+    for ip in (post, librarians, hostile, formula):
+        await crawl(ip, 70, (3, 3))
+    for ip, found in ((post, (9, 1)), (librarians, (1, 9)), (hostile, (1, 0))):
+        await crawl(ip, 30, found)
+    await crawl(post, 6, (2, 9))
+    await crawl(post, 4, (0, 0))
+    await crawl(librarians, 5, (3, 3), CAPPED)
+    await crawl(hostile, 5, (1, 1))
+    await crawl(formula, 5, (1, 0), PARTLY)
+    async with store.edit() as tx:
+        await alerting.sync_alerts(tx, librarians, [SURGE, BUSY], now - HOUR * 3)
+    async with store.edit() as tx:
+        await alerting.sync_alerts(tx, librarians, [SURGE], now - HOUR * 2)
+    await store.close()
+
+
+@pytest.fixture(scope="module")
+def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with five IPs; it is copied, never used."""
+    folder = tmp_path_factory.mktemp("filled")
+    asyncio.run(fill(folder))
+    return folder
+
+
+@pytest.fixture
+def filled(filled_once: Path, tmp_path: Path) -> Screen:
+    """A screen with five IPs."""
+    shutil.copytree(filled_once, tmp_path / "data")
+    return Screen(tmp_path / "data")
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Screen:
+    """A screen with nothing behind it."""
+    return Screen(tmp_path / "data")
+
+
+def test_help_names_every_command(empty: Screen) -> None:
+    for words, names in (
+        (("--help",), ("ip", "top", "crawl", "alerts")),
+        (("ip", "--help"), ("add", "ls", "show", "rm", "import")),
+    ):
+        said = empty.run(*words)
+        assert said.code == 0
+        assert all(f" {name} " in said.out for name in names)
+
+
+def test_nothing_is_said_in_words(empty: Screen) -> None:
+    assert "ip add NAME" in empty.run("ip", "ls").out
+    assert "Nothing was counted" in empty.run("top").out
+    assert empty.run("alerts").out.startswith("No alerts.")
+    for words in (("ip", "ls"), ("alerts",)):
+        assert empty.run(*words, "--json").json() == []
+    assert empty.run("top", "--json").json()["entries"] == []
+
+
+def test_an_ip_is_added_and_crawled_at_once(empty: Screen) -> None:
+    options = ("--name-en", "Frieren", "--weight", "2", "--tag", "a", "--tag", "b")
+    said = empty.run("ip", "add", " 葬送 ", *options)
+    assert (said.code, said.out) == (0, "IP 1, 葬送, is crawled as soon as a worker is free.\n")
+    (ip,) = empty.run("ip", "ls", "--json").json()
+    assert (ip["name"], ip["keyword"], ip["name_en"]) == ("葬送", "葬送", "Frieren")
+    assert (ip["weight"], ip["tags"], ip["active"]) == (2.0, ["a", "b"], True)
+    assert (ip["every_seconds"], ip["why"]["reason"]) == (3600.0, "first run")
+    assert datetime.fromisoformat(ip["created_at"]).utcoffset() == timedelta(0)
+
+
+def test_an_inactive_ip_is_kept_and_not_crawled(empty: Screen) -> None:
+    assert "not crawled yet" in empty.run("ip", "add", "a", "--keyword", "k", "--inactive").out
+    (ip,) = empty.run("ip", "ls", "--json").json()
+    assert (ip["keyword"], ip["active"], ip["why"]) == ("k", False, None)
+    assert "not active" in empty.run("ip", "ls").out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("",), "name"),
+        ((" ",), "name"),
+        (("x" * 201,), "200"),
+        (("x", "--keyword", "k" * 201), "keyword"),
+        (("x", "--weight", "nan"), "weight"),
+        (("x", "--weight", "0"), "weight"),
+        (("x", "--weight", "4.1"), "weight"),
+        (("x", "--tag", "t" * 51), "tags"),
+        (("x", "--keyword", " 星くず "), "IP 1 has the keyword"),
+    ],
+)
+def test_an_ip_that_cannot_be_is_refused_with_a_sentence(
+    filled: Screen, words: tuple[str, ...], says: str
+) -> None:
+    assert says in filled.run("ip", "add", *words).refused()
+    assert len(filled.run("ip", "ls", "--json").json()) == len(NEW)
+
+
+def test_ips_are_listed_by_id_a_page_at_a_time(filled: Screen) -> None:
+    def ids(*words: str) -> list[int]:
+        return [ip["id"] for ip in filled.run("ip", "ls", *words, "--json").json()]
+
+    assert ids() == [1, 2, 3, 4, 5]
+    assert ids("--limit", "2") == [1, 2]
+    assert ids("--limit", "2", "--after", "2") == [3, 4]
+    assert ids("--search", "stardust") == [POST]
+    assert ids("--search", "mail") == [POST]
+    assert ids("--search", "%") == []
+    assert "--after 2" in filled.run("ip", "ls", "--limit", "2").out
+    assert "--after" not in filled.run("ip", "ls").out
+
+
+def test_a_list_says_how_often_when_next_and_how_much_was_seen(filled: Screen) -> None:
+    said = filled.run("ip", "ls", "--search", "月夜")
+    words = " ".join(said.out.split())
+    assert all(each in words for each in ("10/10", "capped", "1h", "first", "run"))
+    capped, partly = (
+        filled.run("ip", "ls", "--search", name, "--json").json()[0]["coverage"]
+        for name in ("月夜", "formula")
+    )
+    assert (capped["capped_sold"], capped["capped_on_sale"]) == (True, False)
+    assert (partly["pages_read"], partly["pages_asked"]) == (8, 10)
+
+
+def test_an_ip_is_shown_whole(filled: Screen) -> None:
+    said = filled.run("ip", "show", "2")
+    assert (said.code, said.err) == (0, "")
+    for each in ("月夜の図書係", "so every 1h", "10/10 pages, capped", "first run"):
+        assert each in said.out
+    (listed,) = [line for line in said.out.splitlines() if line.startswith("listed")]
+    bars = listed.split("▕")[1].split("▏")[0]
+    # What was listed 30 and 5 hours ago, and nothing drawn in between.
+    assert (len(bars), bars.replace(" ", "")) == (48, "▄█")
+    assert "▄" + " " * 24 + "█" in bars
+    assert "4 in 2 of 48 hours" in listed
+    assert "2.50 sold for each one listed" in said.out
+    assert "60 items" not in said.out
+
+
+def test_an_ip_is_shown_whole_to_programs(filled: Screen) -> None:
+    shown = filled.run("ip", "show", "4", "--json").json()
+    assert (shown["name"], shown["why"]["state"]) == ("=SUM(A1)", "scheduled")
+    assert [hour["inflow"] for hour in shown["hours"]] == [1]
+    assert [crawl["inflow"] for crawl in shown["crawls"]] == [1, 0]
+    assert shown["crawls"][0]["coverage"]["page_errors"] == list(PARTLY.page_errors)
+    assert shown["alerts"] == []
+    (alert,) = filled.run("ip", "show", "2", "--json").json()["alerts"]
+    assert (alert["kind"], alert["level"], alert["is_open"]) == ("surge", "critical", True)
+
+
+def test_what_was_never_crawled_says_so(filled: Screen) -> None:
+    said = filled.run("ip", "show", str(SLEEPING)).out
+    for each in ("It has not been crawled yet.", "No open alerts.", "not active", "not yet"):
+        assert each in said
+
+
+def test_an_ip_is_forgotten_only_when_asked_twice(filled: Screen) -> None:
+    said = filled.run("ip", "rm", "1")
+    assert (said.code, said.err) == (1, "")
+    assert "星くず郵便 would be forgotten, with 27 items and 3 hours" in said.out
+    assert len(filled.run("ip", "ls", "--json").json()) == len(NEW)
+    said = filled.run("ip", "rm", "1", "--yes")
+    assert (said.code, "is forgotten" in said.out) == (0, True)
+    assert [ip["id"] for ip in filled.run("ip", "ls", "--json").json()] == [2, 3, 4, 5]
+    assert "no IP has the id 1" in filled.run("ip", "rm", "1", "--yes").refused()
+
+
+@pytest.mark.parametrize(
+    "words", [("ip", "show"), ("ip", "rm"), ("crawl",), ("crawl", "--now"), ("alerts", "--ack")]
+)
+def test_an_unknown_id_is_a_sentence_and_a_wrong_one_shows_how_it_is_used(
+    filled: Screen, words: tuple[str, ...]
+) -> None:
+    assert "has the id 99" in filled.run(*words, "99").refused()
+    for wrong in ("0", str(2**31), "x"):
+        said = filled.run(*words, wrong)
+        assert (said.code, "Usage:" in said.err) == (2, True)
+
+
+CSV = "name;keyword;weight\n新しい;;2\n星くず郵便;星くず;1\nbad;;9\n[red]bad[/];[blue];x\n"
+
+
+def test_a_file_is_taken_with_its_bad_rows_told(filled: Screen) -> None:
+    file = filled.written("ips.csv", CSV)
+    said = filled.run("ip", "import", file, "--dry-run")
+    assert (said.code, "Nothing was changed" in said.out) == (1, True)
+    assert "1 added, 1 updated, 2 left out as bad" in said.out
+    assert len(filled.run("ip", "ls", "--json").json()) == len(NEW)
+    said = filled.run("ip", "import", file)
+    assert (said.code, said.err) == (1, "")
+    assert [line.split()[0] for line in said.out.splitlines()] == ["line", "4", "5", "1"]
+    found = {ip["keyword"]: ip for ip in filled.run("ip", "ls", "--json").json()}
+    assert (found["新しい"]["weight"], len(found)) == (2.0, len(NEW) + 1)
+    assert (found["星くず"]["id"], found["星くず"]["name_en"]) == (POST, "")
+
+
+def test_a_file_without_bad_rows_ends_well(empty: Screen) -> None:
+    file = empty.written("ips.JSON", '{"ips": [{"name": "a"}, {"name": "b"}]}')
+    said = empty.run("ip", "import", file)
+    assert (said.code, said.out, said.err) == (0, "2 added, 0 updated.\n", "")
+    odd = empty.written("list.txt", "name\nc")
+    assert "--format" in empty.run("ip", "import", odd).refused()
+    assert empty.run("ip", "import", odd, "--format", "csv").out == "1 added, 0 updated.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.json", "nonsense", "list"),
+        ("a.csv", "nonsense", "first line"),
+        ("a.csv", "name\n日本".encode("shift_jis"), "(line 2); save it as UTF-8"),
+        ("a.json", b" " * (5 * 1024 * 1024 + 1), "5 MiB"),
+        ("a.json", "name\n" * 2, "list"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_with_a_sentence(
+    empty: Screen, name: str, content: str | bytes, says: str
+) -> None:
+    assert says in empty.run("ip", "import", empty.written(name, content)).refused()
+
+
+def test_a_file_that_is_not_there_is_a_sentence(empty: Screen, tmp_path: Path) -> None:
+    assert "No such file" in empty.run("ip", "import", str(tmp_path / "a.csv")).refused()
+    assert "directory" in empty.run("ip", "import", str(tmp_path), "--format", "csv").refused()
+
+
+@pytest.mark.parametrize(
+    ("board", "ranked"),
+    [
+        ("hot", [(POST, 2), (LIBRARIANS, 1), (HOSTILE_IP, 3), (FORMULA, None)]),
+        ("inflow", [(LIBRARIANS, 2), (POST, 1), (HOSTILE_IP, 3), (FORMULA, None)]),
+        ("outflow", [(POST, 2), (LIBRARIANS, 1), (HOSTILE_IP, 3), (FORMULA, None)]),
+    ],
+)
+def test_a_board_ranks_by_what_it_is_told_beside_the_window_before(
+    filled: Screen, board: str, ranked: list[tuple[int, int | None]]
+) -> None:
+    found = filled.run("top", "--type", board, "--json").json()
+    entries = found["entries"]
+    assert [(one["ip_id"], one["previous_rank"]) for one in entries] == ranked
+    assert [one["rank"] for one in entries] == [1, 2, 3, 4]
+    (post,) = [one for one in entries if one["ip_id"] == POST]
+    assert (post["inflow"], post["outflow"], post["liquidity"]) == (2, 9, 4.5)
+    hourly = post["hourly_outflow"]
+    assert (len(hourly), [each for each in hourly if each is not None]) == (24, [9, 0])
+    span = [datetime.fromisoformat(found["window"][name]) for name in ("start_at", "end_at")]
+    assert span[1] - span[0] == 24 * HOUR
+    assert (span[1].minute, span[1].second) == (0, 0)
+
+
+def test_a_board_shows_movement_and_explains_its_marks(filled: Screen) -> None:
+    said = filled.run("top")
+    rows = [line.split() for line in said.out.splitlines() if line.strip()[:1] in set("1234")]
+    assert [row[1] for row in rows] == ["▲1", "▼1", "=", "–"]
+    assert rows[0][3:7] == ["9", "2", "4.50", "7.68"]
+    assert rows[1][-1] == "capped"
+    assert rows[3][-1] == "8/10"
+    assert "capped: the last crawl stopped" in said.out
+    assert "8/10 and the like" in said.out
+    first = filled.run("top", "--limit", "1").out
+    assert "capped" not in first
+    assert "月夜" not in first
+
+
+@pytest.mark.parametrize(("hours", "first", "sold"), [("24", POST, 9), ("168", LIBRARIANS, 12)])
+def test_a_board_looks_back_as_far_as_it_is_told(
+    filled: Screen, hours: str, first: int, sold: int
+) -> None:
+    words = ("top", "--type", "outflow", "--hours", hours)
+    one = filled.run(*words, "--json").json()["entries"][0]
+    assert (one["ip_id"], one["outflow"]) == (first, sold)
+    assert len(one["hourly_outflow"]) == int(hours)
+    assert f"{hours} whole hours" in filled.run(*words).out
+
+
+def test_a_spreadsheet_runs_nothing_of_a_board(filled: Screen) -> None:
+    said = filled.run("top", "--csv")
+    rows = list(csv.DictReader(io.StringIO(said.out, newline="")))
+    assert [row["name"] for row in rows] == [
+        "星くず郵便",
+        "月夜の図書係",
+        "[red]a[/] \ufffd[31mb\ufffd 日本\n\u202e:x",
+        "'=SUM(A1)",
+    ]
+    assert [row["previous_rank"] for row in rows] == ["2", "1", "3", ""]
+    assert [row["capped_sold"] for row in rows] == ["false", "true", "false", "false"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--hours", "2"),
+        ("--type", "cold"),
+        ("--limit", "0"),
+        ("--limit", "101"),
+    ],
+)
+def test_a_board_that_there_is_not_shows_how_it_is_used(
+    empty: Screen, words: tuple[str, ...]
+) -> None:
+    said = empty.run("top", *words)
+    assert (said.code, "Usage:" in said.err) == (2, True)
+
+
+def test_a_board_is_written_in_one_form_only(empty: Screen) -> None:
+    assert "--json or --csv" in empty.run("top", "--json", "--csv").refused()
+
+
+def test_a_crawl_waits_for_its_time_unless_told_not_to(filled: Screen) -> None:
+    said = filled.run("crawl", "2")
+    assert (said.code, "first run" in said.out, "--now" in said.out) == (0, True, True)
+    made = filled.run("crawl", "2", "--now")
+    assert (made.code, made.out.startswith("Job ")) == (0, True)
+    job_id = made.out.split()[1]
+    again = filled.run("crawl", "2", "--now")
+    assert again.code == 0
+    assert f"job {job_id} is pending already" in again.out
+    assert "waits for a free worker" in again.out
+    assert job_id in filled.run("ip", "show", "2").out
+
+
+def test_an_inactive_ip_is_crawled_when_asked_for(filled: Screen) -> None:
+    assert "not active" in filled.run("crawl", str(SLEEPING)).out
+    assert filled.run("crawl", str(SLEEPING), "--now").out.startswith("Job ")
+
+
+def test_alerts_are_listed_and_acknowledged_once(filled: Screen) -> None:
+    (alert,) = filled.run("alerts", "--json").json()
+    assert (alert["kind"], alert["closed_at"], alert["acknowledged_at"]) == ("surge", None, None)
+    assert alert["message"].startswith("2.50 sold for each one listed")
+    ids = [each["id"] for each in filled.run("alerts", "--all", "--json").json()]
+    assert ids == sorted(ids, reverse=True)
+    assert len(ids) == 2
+    assert len(filled.run("alerts", "--all", "--limit", "1", "--json").json()) == 1
+    assert "over" in filled.run("alerts", "--all").out
+    alert_id = str(alert["id"])
+    assert filled.run("alerts", "--ack", alert_id).out == f"Alert {alert_id} is acknowledged.\n"
+    at = filled.run("alerts", "--ack", alert_id, "--json").json()["acknowledged_at"]
+    assert "was acknowledged before" in filled.run("alerts", "--ack", alert_id).out
+    (alert,) = filled.run("alerts", "--json").json()
+    assert alert["acknowledged_at"] == at
+
+
+@pytest.mark.parametrize(
+    "words", [("top",), ("ip", "ls"), ("ip", "show", "3"), ("crawl", "3"), ("ip", "rm", "3")]
+)
+def test_a_name_cannot_write_to_the_terminal(filled: Screen, words: tuple[str, ...]) -> None:
+    shown = filled.run(*words).out
+    assert "[red]a[/]" in "".join(shown.split()) or "[red]a" in shown
+    assert not set(shown) & {"\x1b", "\x07", "\u202e"}
+
+
+def test_no_line_of_bars_is_broken_on_a_terminal_of_a_hundred_columns(filled: Screen) -> None:
+    said = Terminal(filled.data).run("hot", "top", COLUMNS="100")
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert max(map(cell_len, lines)) <= 100
+    post = lines[2]
+    assert "█ ▁" in post
+    assert sum(bool(set(line) & set(BARS)) for line in lines) == 4
