@@ -1,6 +1,7 @@
 """How the command line shows things: tables for people, JSON for programs."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime, timedelta
@@ -12,8 +13,8 @@ from rich.table import Table
 
 from mimawari.text import format_duration, one_line
 
-console = Console()
-complaints = Console(stderr=True)
+console = Console(emoji=False)
+complaints = Console(stderr=True, emoji=False)
 
 STYLES = {
     "done": "green",
@@ -86,9 +87,18 @@ def state(name: str) -> str:
     return f"[{style}]{name}[/]" if style else name
 
 
+# Marks that turn the direction of writing would turn the rest of the line with them.
+_TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def plain(text: str, *, most: int = 60) -> str:
+    """Return a text on one line that runs from left to right, for a sentence."""
+    return _TURNING.sub("\ufffd", one_line(text, most=most))
+
+
 def cell(text: str | None, *, most: int = 60) -> str:
     """Fit a text into a table's cell, whatever it holds."""
-    return escape(one_line(text, most=most)) if text else "–"
+    return escape(plain(text, most=most)) if text else "–"
 
 
 def sparkline(values: Sequence[int | None]) -> str:

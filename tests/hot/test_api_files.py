@@ -149,3 +149,17 @@ async def test_a_file_that_is_none_is_refused(
 ) -> None:
     check_error(await send(calm, body, kind), status, code)
     assert (await calm.get("/ips"))["ips"] == []
+
+
+async def test_an_exported_file_is_taken_back_as_it_was(hot: Hot) -> None:
+    await hot.add(
+        NewIp(name="鬼滅の刃", keyword='a,"b"', tags=("x", "y"), weight=0.5),
+        NewIp(name="=cmd|' /C calc'!A0", keyword="@x", name_en="'quoted'", active=False),
+    )
+    before = (await hot.http.get("/api/v1/ips")).json()["ips"]
+    exported = (await hot.http.get("/api/v1/ips?format=csv")).content
+    headers = {"Content-Type": "text/csv"}
+    done = await hot.http.post("/api/v1/admin/import", content=exported, headers=headers)
+    assert done.json() == {"added": 0, "updated": 2, "bad": []}
+    after = (await hot.http.get("/api/v1/ips")).json()["ips"]
+    assert [ip | {"updated_at": ""} for ip in after] == [ip | {"updated_at": ""} for ip in before]

@@ -293,7 +293,7 @@ def test_a_file_is_taken_with_its_bad_rows_told(filled: Screen) -> None:
     assert [line.split()[0] for line in said.out.splitlines()] == ["line", "4", "5", "1"]
     found = {ip["keyword"]: ip for ip in filled.run("ip", "ls", "--json").json()}
     assert (found["新しい"]["weight"], len(found)) == (2.0, len(NEW) + 1)
-    assert (found["星くず"]["id"], found["星くず"]["name_en"]) == (POST, "")
+    assert (found["星くず"]["id"], found["星くず"]["name_en"]) == (POST, "Stardust Post")
 
 
 def test_a_file_without_bad_rows_ends_well(empty: Screen) -> None:

@@ -62,7 +62,8 @@ QUOTED = (
     ],
 )
 def test_an_ip_is_the_same_however_it_is_written(text: str, form: str) -> None:
-    assert parse(text, form) == Parsed(good=(WHOLE,), bad=())
+    parsed = parse(text, form)
+    assert (parsed.good, parsed.bad) == ((WHOLE,), ())
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_what_is_left_out_has_its_default(text: str, form: str) -> None:
 
 @pytest.mark.parametrize("text", ["[]", " [ ] ", '{"ips":[]}', '{ "ips" : [ ] } '])
 def test_an_empty_list_holds_nothing(text: str) -> None:
-    assert parse(text, "json") == Parsed(good=(), bad=())
+    assert parse(text, "json") == Parsed(good=(), given=(), bad=())
 
 
 @pytest.mark.parametrize(
@@ -416,13 +417,15 @@ async def test_good_rows_are_added_and_their_first_crawls_spread_out(kept: SqlSt
     assert waits == [timedelta(0), half, None, half * 2, half * 3]
 
 
-async def test_a_keyword_that_is_watched_is_described_anew(kept: SqlStore) -> None:
+async def test_a_keyword_that_is_watched_is_described_anew_as_far_as_the_file_says(
+    kept: SqlStore,
+) -> None:
     await take(kept, "name,keyword,weight\nold,k,2\nother,o,1")
     done = await take(kept, '[{"name": "new", "keyword": "k", "tags": "x"}, {"name": "c"}]', "json")
     assert done == Imported(added=1, updated=1, bad=())
     found = {ip.keyword: ip for ip in await listed(kept)}
     assert [(ip.id, ip.name) for ip in found.values()] == [(1, "new"), (2, "other"), (3, "c")]
-    assert (found["k"].tags, found["k"].weight) == (("x",), 1.0)
+    assert (found["k"].tags, found["k"].weight) == (("x",), 2.0)
 
 
 async def test_the_same_file_twice_changes_nothing_more(kept: SqlStore) -> None:

@@ -4,12 +4,12 @@ import asyncio
 import multiprocessing
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Float, inspect, text
+from sqlalchemy import Float, MetaData, inspect, text
 from sqlalchemy.dialects import mysql
 
 from mimawari.errors import BadInput
@@ -52,7 +52,7 @@ def differences(session: Session) -> list[Any]:
     """Compare what is there with what the code expects, columns, types, indexes and all."""
     options = {"compare_type": is_other_type}
     context = MigrationContext.configure(session.connection, opts=options)
-    return list(compare_metadata(context, ALL))
+    return list(compare_metadata(context, cast("MetaData", ALL)))
 
 
 async def test_an_empty_database_is_brought_to_the_head(empty: SqlStore) -> None:

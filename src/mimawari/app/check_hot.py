@@ -98,12 +98,13 @@ async def check_hot(seed: int, days: float, count: int, progress: Progress) -> R
             await upgrade_tables(settings, store)
             await _watch(settings, store, world, keywords, timedelta(days=days), progress)
             async with store.read() as reader:
-                ids = await targets.find_ids(reader, keywords)
+                found = await targets.find_by_keyword(reader, keywords)
                 sums = await _sums(reader)
                 window = Window.before(clock.now(), 24)
                 standings = await reads.list_standings(reader, window)
         finally:
             await store.close()
+    ids = {word: ip.id for word, ip in found.items()}
     seen = [*_searches(world)]
     truth = _Truth(seed, seen)
     counted = [

@@ -9,7 +9,7 @@ from sqlalchemy import insert, select, update
 from mimawari.kernel.ports import Tx
 from mimawari.watches.hot import rules
 from mimawari.watches.hot.models import LEVELS, AlertKind, Finding, Ip
-from mimawari.watches.hot.tables import alerts
+from mimawari.watches.hot.tables import alerts, ips
 
 DESTINATION = "log:"
 
@@ -27,6 +27,14 @@ async def sync_alerts(tx: Tx, ip: Ip, findings: Sequence[Finding], now: datetime
             over = {"closed_at": now, "open_key": None}
             await tx.execute(update(alerts).where(alerts.c.id == row.id).values(over))
             _tell(tx, ip, "hot.alert_closed", row, now)
+
+
+async def acknowledge(tx: Tx, alert_id: int, now: datetime) -> Any:
+    """Keep when an alert was first acknowledged; return it, or None if there is none."""
+    unseen = (alerts.c.id == alert_id) & alerts.c.acknowledged_at.is_(None)
+    await tx.execute(update(alerts).where(unseen).values(acknowledged_at=now))
+    query = select(alerts, ips.c.name).join(ips, ips.c.id == alerts.c.ip_id)
+    return (await tx.execute(query.where(alerts.c.id == alert_id))).first()
 
 
 async def _open(tx: Tx, ip: Ip, finding: Finding, now: datetime) -> None:

@@ -7,13 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
-from sqlalchemy import select, update
 
 from mimawari.errors import NotFound
 from mimawari.kernel.job import State
-from mimawari.kernel.ports import Reader, Tx
 from mimawari.system import System
-from mimawari.watches.hot import exporting, keeping, paging, reads, rules
+from mimawari.watches.hot import alerting, exporting, keeping, paging, reads, rules
 from mimawari.watches.hot.api_models import (
     CoverageOut,
     WindowOut,
@@ -21,10 +19,9 @@ from mimawari.watches.hot.api_models import (
     note_of,
 )
 from mimawari.watches.hot.asking import AlertId, AlertsAsked, BoardAsked, SystemOf
-from mimawari.watches.hot.models import AlertKind, Ip
+from mimawari.watches.hot.models import AlertKind
 from mimawari.watches.hot.paging import Listing
-from mimawari.watches.hot.reads import Board, Standing, Window
-from mimawari.watches.hot.tables import alerts, ips
+from mimawari.watches.hot.reads import Board, Ranked, Window
 
 boards_router = APIRouter()
 SITE = "mercari"
@@ -87,10 +84,11 @@ class RankedOut(BaseModel):
     note: str | None
 
     @classmethod
-    def of(cls, rank: int, standing: Standing, ip: Ip, previous: int | None) -> "RankedOut":
+    def of(cls, one: Ranked) -> "RankedOut":
         """Show a place."""
+        ip, standing = one.ip, one.standing
         return cls(
-            rank=rank,
+            rank=one.rank,
             ip_id=ip.id,
             name=ip.name,
             name_en=ip.name_en,
@@ -98,7 +96,7 @@ class RankedOut(BaseModel):
             outflow=standing.outflow,
             liquidity=standing.liquidity,
             score=standing.score,
-            previous_rank=previous,
+            previous_rank=one.previous_rank,
             coverage=CoverageOut.of(ip.coverage),
             note=note_of(ip),
         )
@@ -160,8 +158,9 @@ async def show_leaderboard(
 
     async def make() -> LeaderboardOut:
         async with system.store.read() as reader:
-            entries = await _rank(reader, asked.type, window)
+            ranked = await reads.list_ranked(reader, asked.type, window, reads.MOST_RANKED)
         span = WindowOut(start_at=window.start_at, end_at=window.end_at)
+        entries = [RankedOut.of(one) for one in ranked]
         return LeaderboardOut(
             type=asked.type, hours=asked.hours, window=span, generated_at=now, entries=entries
         )
@@ -177,24 +176,6 @@ async def show_leaderboard(
 
 async def _once(rows: Sequence[RankedOut]) -> AsyncIterator[Sequence[RankedOut]]:
     yield rows
-
-
-async def _rank(reader: Reader, board: Board, window: Window) -> list[RankedOut]:
-    length = window.end_at - window.start_at
-    before = Window(start_at=window.start_at - length, end_at=window.start_at)
-    ranked = reads.rank(await reads.list_standings(reader, window), board, reads.MOST_RANKED)
-    earlier = await reads.list_standings(reader, before)
-    places = {
-        one.ip_id: place
-        for place, one in enumerate(reads.rank(earlier, board, len(earlier)), start=1)
-    }
-    named = await reads.find_names(reader, [one.ip_id for one in ranked])
-    # One that was removed since it was ranked has no name any more.
-    there = [one for one in ranked if one.ip_id in named]
-    return [
-        RankedOut.of(rank, one, named[one.ip_id], places.get(one.ip_id))
-        for rank, one in enumerate(there, start=1)
-    ]
 
 
 @boards_router.get("/alerts", response_model=AlertsOut, responses=exporting.CSV)
@@ -223,15 +204,7 @@ async def list_alerts(
 async def acknowledge(system: SystemOf, alert_id: AlertId) -> AlertOut:
     """Say that somebody has seen an alert; the first time counts."""
     async with system.store.edit() as tx:
-        return await save_seen(tx, alert_id, system.clock.now())
-
-
-async def save_seen(tx: Tx, alert_id: int, now: datetime) -> AlertOut:
-    """Keep when an alert was first acknowledged, or raise NotFound."""
-    unseen = (alerts.c.id == alert_id) & alerts.c.acknowledged_at.is_(None)
-    await tx.execute(update(alerts).where(unseen).values(acknowledged_at=now))
-    query = select(alerts, ips.c.name).join(ips, ips.c.id == alerts.c.ip_id)
-    row = (await tx.execute(query.where(alerts.c.id == alert_id))).first()
+        row = await alerting.acknowledge(tx, alert_id, system.clock.now())
     if row is None:
         raise NotFound(f"no alert goes by the id {alert_id}; GET /api/v1/alerts lists them")
     return AlertOut.of(row)

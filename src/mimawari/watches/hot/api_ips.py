@@ -104,9 +104,8 @@ async def _detail(system: System, ip: Ip) -> IpDetailOut:
 
 async def _taken(system: System, new: NewIp) -> HTTPException:
     async with system.store.read() as reader:
-        ids = await targets.find_ids(reader, [new.keyword])
-        named = await reads.find_names(reader, list(ids.values()))
-    owners = [f"IP {ip.id} ({one_line(ip.name, most=60)})" for ip in named.values()]
+        found = await targets.find_by_keyword(reader, [new.keyword])
+    owners = [f"IP {ip.id} ({one_line(ip.name, most=60)})" for ip in found.values()]
     owner = owners[0] if owners else "another IP"
     shown = one_line(new.keyword, most=60)
     return HTTPException(

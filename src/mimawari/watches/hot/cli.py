@@ -6,32 +6,28 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from sqlalchemy import select, update
 
 from mimawari import show
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.system import Json, System, run
-from mimawari.watches.hot import cli_ips, exporting, reads, targets
+from mimawari.watches.hot import alerting, cli_ips, exporting, reads, targets
 from mimawari.watches.hot.cli_cells import (
     LARGEST_ID,
     IpId,
     absent,
     alert_fields,
-    cell,
     find,
     folded,
     is_capped,
     level,
-    plain,
     short,
     sum_up,
     why_waits,
 )
 from mimawari.watches.hot.models import Ip
-from mimawari.watches.hot.reads import Board, Standing, Window
+from mimawari.watches.hot.reads import Board, Ranked, Window
 from mimawari.watches.hot.sync import HOUR
-from mimawari.watches.hot.tables import alerts as kept_alerts
 
 app = typer.Typer(help="Which anime franchises sell fastest.", no_args_is_help=True)
 app.add_typer(cli_ips.app, name="ip")
@@ -57,32 +53,36 @@ class Hours(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ranked:
-    """An IP in its place on a board."""
+class _Row:
+    """An IP in its place on a board, and what it sold each hour."""
 
-    rank: int
-    rank_before: int | None
-    ip: Ip
-    standing: Standing
+    place: Ranked
     hourly: tuple[int | None, ...]
+
+    @property
+    def ip(self) -> Ip:
+        """The IP."""
+        return self.place.ip
 
     @property
     def movement(self) -> int | None:
         """How many places it went up; None if it had none before."""
-        return None if self.rank_before is None else self.rank_before - self.rank
+        before = self.place.previous_rank
+        return None if before is None else before - self.place.rank
 
     @property
     def fields(self) -> dict[str, Any]:
         """What programs are told."""
+        standing = self.place.standing
         return {
-            "rank": self.rank,
-            "previous_rank": self.rank_before,
+            "rank": self.place.rank,
+            "previous_rank": self.place.previous_rank,
             "ip_id": self.ip.id,
             "name": self.ip.name,
-            "inflow": self.standing.inflow,
-            "outflow": self.standing.outflow,
-            "liquidity": self.standing.liquidity,
-            "score": self.standing.score,
+            "inflow": standing.inflow,
+            "outflow": standing.outflow,
+            "liquidity": standing.liquidity,
+            "score": standing.score,
             "coverage": asdict(self.ip.coverage),
         }
 
@@ -117,27 +117,10 @@ def top(
     run(context, work)
 
 
-async def _rank(reader: Reader, window: Window, board: Board, limit: int) -> list[_Ranked]:
-    span = window.end_at - window.start_at
-    before = Window(start_at=window.start_at - span, end_at=window.start_at)
-    earlier = await reads.list_standings(reader, before)
-    places = {
-        one.ip_id: place
-        for place, one in enumerate(reads.rank(earlier, board, len(earlier)), start=1)
-    }
-    first = reads.rank(await reads.list_standings(reader, window), board, limit)
-    named = await reads.find_names(reader, [one.ip_id for one in first])
+async def _rank(reader: Reader, window: Window, board: Board, limit: int) -> list[_Row]:
     return [
-        _Ranked(
-            rank=place,
-            rank_before=places.get(one.ip_id),
-            ip=named[one.ip_id],
-            standing=one,
-            hourly=await _list_sold(reader, one.ip_id, window),
-        )
-        for place, one in enumerate(first, start=1)
-        # One that was removed in between has no name any more.
-        if one.ip_id in named
+        _Row(place=one, hourly=await _list_sold(reader, one.ip.id, window))
+        for one in await reads.list_ranked(reader, board, window, limit)
     ]
 
 
@@ -148,24 +131,24 @@ async def _list_sold(reader: Reader, ip_id: int, window: Window) -> tuple[int | 
     return tuple(sold.get(window.start_at + HOUR * place) for place in range(count))
 
 
-def _write_csv(ranked: Sequence[_Ranked]) -> str:
+def _write_csv(ranked: Sequence[_Row]) -> str:
     flat = [one.fields | one.fields["coverage"] for one in ranked]
     return exporting.write_lines([COLUMNS, *([row[name] for name in COLUMNS] for row in flat)])
 
 
-def _show_board(ranked: Sequence[_Ranked], window: Window, board: Board, count: int) -> None:
+def _show_board(ranked: Sequence[_Row], window: Window, board: Board, count: int) -> None:
     bars = BARS if show.console.width >= WIDE else FEWER_BARS
     each = -(-count // bars)
     # A line of bars that is broken in two says nothing any more, so the name makes room.
     room = max(NARROWEST_NAME, show.console.width - BESIDE_NAME - bars)
     columns = {
-        "#": lambda one: f"{one.rank:>3}",
+        "#": lambda one: f"{one.place.rank:>3}",
         "±": lambda one: _arrow(one.movement),
         "name": lambda one: folded(one.ip.name, room),
-        "sold": lambda one: f"{one.standing.outflow:>5,}",
-        "listed": lambda one: f"{one.standing.inflow:>6,}",
-        "liquidity": lambda one: _share(one.standing.liquidity),
-        "score": lambda one: f"{one.standing.score:>6.2f}",
+        "sold": lambda one: f"{one.place.standing.outflow:>5,}",
+        "listed": lambda one: f"{one.place.standing.inflow:>6,}",
+        "liquidity": lambda one: _share(one.place.standing.liquidity),
+        "score": lambda one: f"{one.place.standing.score:>6.2f}",
         f"sold each {each}h": lambda one: show.sparkline(sum_up(one.hourly, bars)),
         "seen": lambda one: _mark(one.ip),
     }
@@ -198,7 +181,7 @@ def _mark(ip: Ip) -> str:
     return "" if seen.is_whole else f"{seen.pages_read}/{seen.pages_asked}"
 
 
-def _explain(ranked: Sequence[_Ranked]) -> list[str]:
+def _explain(ranked: Sequence[_Row]) -> list[str]:
     found = [one.ip.coverage for one in ranked]
     sentences = []
     if any(map(is_capped, found)):
@@ -225,7 +208,7 @@ def crawl(
         made = []
         if now:
             made = await opened.store.queue.put([targets.crawl_now(ip, opened.settings)])
-        name = plain(ip.name)
+        name = show.plain(ip.name)
         if made:
             show.say(f"Job {made[0]} crawls {name}; `mimawari jobs show {made[0]}` says how it is.")
         else:
@@ -238,7 +221,7 @@ async def _next(opened: System, ip: Ip) -> str:
     answer = await why_waits(opened, ip)
     if answer is None:
         return f"{absent(ip)}; `mimawari hot crawl {ip.id} --now` crawls it"
-    at, reason = show.when(answer.next_at, opened.clock.now()), plain(answer.reason, most=200)
+    at, reason = show.when(answer.next_at, opened.clock.now()), show.plain(answer.reason, most=200)
     if answer.job_id is not None:
         return f"job {answer.job_id} is {answer.state} already, next {at}: {reason}"
     return f"next {at}: {reason}; `mimawari hot crawl {ip.id} --now` does not wait"
@@ -277,8 +260,8 @@ def _show_alerts(opened: System, found: Sequence[Mapping[str, Any]]) -> None:
     columns = {
         "id": lambda one: str(one["id"]),
         "level": lambda one: level(one["level"]),
-        "name": lambda one: cell(one["name"], most=40),
-        "what": lambda one: cell(one["message"], most=200),
+        "name": lambda one: show.cell(one["name"], most=40),
+        "what": lambda one: show.cell(one["message"], most=200),
         "since": lambda one: show.when(one["opened_at"], now),
         "state": _alert_state,
     }
@@ -293,20 +276,14 @@ def _alert_state(one: Mapping[str, Any]) -> str:
 
 async def _acknowledge(opened: System, alert_id: int, *, json: bool) -> None:
     now = opened.clock.now()
-    here = kept_alerts.c.id == alert_id
     async with opened.store.edit() as tx:
-        query = select(kept_alerts.c.acknowledged_at).where(here).with_for_update()
-        row = (await tx.execute(query)).first()
-        if row is None:
-            raise NotFound(
-                f"no alert has the id {alert_id}; `mimawari hot alerts --all` lists them"
-            )
-        if row.acknowledged_at is None:
-            await tx.execute(update(kept_alerts).where(here).values(acknowledged_at=now))
-    at = row.acknowledged_at or now
+        row = await alerting.acknowledge(tx, alert_id, now)
+    if row is None:
+        raise NotFound(f"no alert has the id {alert_id}; `mimawari hot alerts --all` lists them")
+    at = row.acknowledged_at
     if json:
         show.console.print_json(show.as_json({"id": alert_id, "acknowledged_at": at}))
-    elif row.acknowledged_at is None:
+    elif at == now:
         show.say(f"Alert {alert_id} is acknowledged.")
     else:
         show.say(f"Alert {alert_id} was acknowledged before: {show.when(at, now)}.")

@@ -1,6 +1,5 @@
 """Words and cells that the commands of the hot watch share."""
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
@@ -14,7 +13,6 @@ from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.kernel.why import Why, why
 from mimawari.system import System
-from mimawari.text import one_line
 from mimawari.watches.hot import rules, targets
 from mimawari.watches.hot.models import AlertKind, Coverage, Ip
 
@@ -22,23 +20,11 @@ LARGEST_ID = 2**31 - 1
 IpId = Annotated[int, typer.Argument(min=1, max=LARGEST_ID, help="The id that `ip ls` shows.")]
 
 LEVELS = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
-# Marks that turn the direction of writing would turn the rest of the line with them.
-_TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-def plain(text: str, *, most: int = 60) -> str:
-    """Return a text on one line that runs from left to right, for a sentence."""
-    return _TURNING.sub("\ufffd", one_line(text, most=most))
-
-
-def cell(text: str | None, *, most: int = 60) -> str:
-    """Fit a text into a table's cell, whatever it holds."""
-    return show.cell(_TURNING.sub("\ufffd", text or ""), most=most)
 
 
 def folded(text: str, width: int) -> str:
     """Fold a text into a cell so wide, that its table need not make other cells narrower."""
-    lines = Text(plain(text, most=80)).wrap(show.console, width, overflow="fold")
+    lines = Text(show.plain(text, most=80)).wrap(show.console, width, overflow="fold")
     return "\n".join(escape(line.plain.rstrip()) for line in lines)
 
 

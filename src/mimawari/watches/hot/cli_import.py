@@ -14,7 +14,6 @@ from mimawari import show
 from mimawari.errors import BadInput
 from mimawari.system import System, run
 from mimawari.watches.hot import importing, reads, targets
-from mimawari.watches.hot.cli_cells import cell
 from mimawari.watches.hot.importing import Imported, Parsed
 
 LONG = 500
@@ -51,7 +50,7 @@ def import_file(
     done = run(context, work)
     columns = {
         "line": lambda row: str(row.line),
-        "what to do": lambda row: cell(row.message, most=500),
+        "what to do": lambda row: show.cell(row.message, most=500),
     }
     if done.bad:
         show.table(done.bad, columns, empty="")
@@ -90,7 +89,7 @@ def _form_of(file: Path) -> Form:
 
 async def _foretell(opened: System, parsed: Parsed) -> Imported:
     async with opened.store.read() as reader:
-        watched = await targets.find_ids(reader, [new.keyword for new in parsed.good])
+        watched = await targets.find_by_keyword(reader, [new.keyword for new in parsed.good])
     return Imported(added=len(parsed.good) - len(watched), updated=len(watched), bad=parsed.bad)
 
 

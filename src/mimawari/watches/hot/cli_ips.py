@@ -21,11 +21,9 @@ from mimawari.watches.hot.cli_cells import (
     IpId,
     absent,
     alert_fields,
-    cell,
     coverage,
     find,
     level,
-    plain,
     short,
     why_waits,
 )
@@ -64,19 +62,19 @@ def add(  # noqa: PLR0913 - the command's own options
         ip = await _add(opened, new)
         await opened.store.cache.drop(reads.LEADERBOARD)
         when = "is crawled as soon as a worker is free" if ip.active else "is not crawled yet"
-        show.say(f"IP {ip.id}, {plain(ip.name)}, {when}.")
+        show.say(f"IP {ip.id}, {show.plain(ip.name)}, {when}.")
 
     run(context, work)
 
 
 async def _add(opened: System, new: NewIp) -> Ip:
-    shown = plain(new.keyword)
+    shown = show.plain(new.keyword)
     try:
         async with opened.store.edit() as tx:
-            watched = await targets.find_ids(tx, [new.keyword])
+            watched = await targets.find_by_keyword(tx, [new.keyword])
             if watched:
                 raise BadInput(
-                    f"IP {watched[new.keyword]} has the keyword {shown!r} already;"
+                    f"IP {watched[new.keyword].id} has the keyword {shown!r} already;"
                     " choose another one with --keyword"
                 )
             (ip,) = await targets.add_ips(tx, [new], opened.settings, opened.clock.now())
@@ -123,8 +121,8 @@ def _fields(opened: System, ip: Ip, answer: Why | None) -> dict[str, Any]:
 def _show_ips(opened: System, rows: Sequence[tuple[Ip, Why | None]]) -> None:
     columns = {
         "id": lambda row: str(row[0].id),
-        "name": lambda row: cell(row[0].name, most=40),
-        "keyword": lambda row: cell(row[0].keyword, most=40),
+        "name": lambda row: show.cell(row[0].name, most=40),
+        "keyword": lambda row: show.cell(row[0].keyword, most=40),
         "weight": lambda row: f"{row[0].weight:>6g}",
         "every": lambda row: format_duration(_every(opened, row[0])),
         "last crawled": lambda row: short(row[0].last_crawled_at),
@@ -138,7 +136,7 @@ def _show_ips(opened: System, rows: Sequence[tuple[Ip, Why | None]]) -> None:
 def _next(ip: Ip, answer: Why | None) -> str:
     if answer is None:
         return absent(ip)
-    return f"{short(answer.next_at)} {cell(answer.reason)}"
+    return f"{short(answer.next_at)} {show.cell(answer.reason)}"
 
 
 @app.command(name="show")
@@ -178,10 +176,10 @@ def _facts(opened: System, ip: Ip, answer: Why | None) -> dict[str, str]:
     now = opened.clock.now()
     facts = {
         "id": str(ip.id),
-        "name": cell(ip.name, most=200),
-        "English name": cell(ip.name_en, most=200),
-        "keyword": cell(ip.keyword, most=200),
-        "tags": cell(", ".join(ip.tags), most=2000),
+        "name": show.cell(ip.name, most=200),
+        "English name": show.cell(ip.name_en, most=200),
+        "keyword": show.cell(ip.keyword, most=200),
+        "tags": show.cell(", ".join(ip.tags), most=2000),
         "active": "yes" if ip.active else "no",
         "weight": f"{ip.weight:g}, so every {format_duration(_every(opened, ip))}",
         "last crawled": show.when(ip.last_crawled_at, now),
@@ -189,13 +187,13 @@ def _facts(opened: System, ip: Ip, answer: Why | None) -> dict[str, str]:
         "counted since": _since(ip, now),
     }
     if ip.failures:
-        facts["failures"] = f"{ip.failures} in a row: {cell(ip.last_error, most=500)}"
+        facts["failures"] = f"{ip.failures} in a row: {show.cell(ip.last_error, most=500)}"
     if answer is None:
         return {**facts, "next": absent(ip)}
     facts["next"] = show.when(answer.next_at, now)
-    facts["reason"] = cell(answer.reason, most=500)
+    facts["reason"] = show.cell(answer.reason, most=500)
     if answer.blocked_by:
-        facts["blocked by"] = cell(answer.blocked_by)
+        facts["blocked by"] = show.cell(answer.blocked_by)
     return facts | ({"job": f"{answer.job_id} ({answer.state})"} if answer.job_id else {})
 
 
@@ -239,7 +237,7 @@ def _show_crawls(opened: System, crawls: Sequence[Any]) -> None:
         "listed": lambda row: f"{row.inflow:>6,}",
         "sold": lambda row: f"{row.outflow:>5,}",
         "coverage": lambda row: coverage(make_coverage(row)),
-        "trouble": lambda row: cell(_trouble(row), most=200),
+        "trouble": lambda row: show.cell(_trouble(row), most=200),
     }
     show.say("")
     show.table(crawls, columns, empty="It has not been crawled yet.")
@@ -254,7 +252,7 @@ def _show_alerts(opened: System, found: Sequence[Mapping[str, Any]]) -> None:
     columns = {
         "alert": lambda one: str(one["id"]),
         "level": lambda one: level(one["level"]),
-        "what": lambda one: cell(one["message"], most=200),
+        "what": lambda one: show.cell(one["message"], most=200),
         "since": lambda one: show.when(one["opened_at"], now),
     }
     show.say("")
@@ -278,9 +276,9 @@ def remove(
                 await targets.remove_ip(tx, ip_id)
             for prefix in (reads.LEADERBOARD, reads.of_ip(ip_id)):
                 await opened.store.cache.drop(prefix)
-            show.say(f"{plain(ip.name)} is forgotten, with {kept}.")
+            show.say(f"{show.plain(ip.name)} is forgotten, with {kept}.")
         else:
-            show.say(f"{plain(ip.name)} would be forgotten, with {kept}. Give --yes to do it.")
+            show.say(f"{show.plain(ip.name)} would be forgotten, with {kept}. Give --yes to do it.")
 
     run(context, work)
     if not yes:

@@ -12,7 +12,7 @@ BOM = "\ufeff"
 """Without it spreadsheets take Japanese for another encoding."""
 TYPE = "text/csv; charset=utf-8"
 # What spreadsheets take for the beginning of a formula, also in its wide form.
-_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 BETWEEN = "|"
 """Stands between the parts of a cell that holds several."""
 
@@ -38,7 +38,7 @@ def cell(value: Any) -> str:
             return cell(BETWEEN.join(map(str, value)))
         case _:
             text = str(value)
-            return f"'{text}" if text.startswith(_FORMULA) else text
+            return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def write_lines(rows: Sequence[Sequence[Any]]) -> str:

@@ -12,8 +12,8 @@ from mimawari.errors import BadInput
 from mimawari.kernel.ports import Tx
 from mimawari.settings import Settings
 from mimawari.text import clean, one_line
-from mimawari.watches.hot import targets
-from mimawari.watches.hot.models import NewIp
+from mimawari.watches.hot import exporting, targets
+from mimawari.watches.hot.models import Ip, NewIp
 from mimawari.watches.hot.rules import HEAVIEST, LIGHTEST
 
 MOST_ROWS = 10_000
@@ -21,6 +21,14 @@ MOST_BYTES = 5 * 1024 * 1024
 MOST_TEXT = 200
 MOST_TAGS, MOST_TAG_TEXT = 20, 50
 FIELDS = ("name", "keyword", "name_en", "weight", "active", "tags")
+FIGURES = frozenset(
+    {
+        *("id", "interval_seconds", "last_crawled_at", "baseline_at", "failures", "last_error"),
+        *("pages_asked", "pages_read", "capped_on_sale", "capped_sold", "is_whole", "note"),
+        *("created_at", "updated_at"),
+    }
+)
+"""Columns that an exported file has beside; they are passed over."""
 
 _DECODER = json.JSONDecoder()
 _ENDS = frozenset(",]")
@@ -44,9 +52,10 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """What a file holds."""
+    """What a file holds, and which fields each good row gives."""
 
     good: tuple[NewIp, ...]
+    given: tuple[frozenset[str], ...]
     bad: tuple[BadRow, ...]
 
 
@@ -76,6 +85,7 @@ def parse(text: str, form: str) -> Parsed:
     if len(text) > MOST_BYTES or len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
         raise BadInput("the file is larger than 5 MiB; split it and import the parts")
     good: list[NewIp] = []
+    given: list[frozenset[str]] = []
     bad: list[BadRow] = []
     lines: dict[str, int] = {}
     for count, row in enumerate(_READERS[form](text.removeprefix("\ufeff")), start=1):
@@ -88,7 +98,8 @@ def parse(text: str, form: str) -> Parsed:
             continue
         lines[new.keyword] = row.line
         good.append(new)
-    return Parsed(good=tuple(good), bad=tuple(bad))
+        given.append(frozenset(row.value) if isinstance(row.value, dict) else frozenset())
+    return Parsed(good=tuple(good), given=tuple(given), bad=tuple(bad))
 
 
 def _decide(row: _Row, lines: Mapping[str, int]) -> NewIp:
@@ -299,7 +310,7 @@ def _column(cell: str) -> str:
 
 def _header(cells: Sequence[str]) -> list[str]:
     header = [_column(cell) for cell in cells]
-    unknown = [name for name in header if name not in FIELDS]
+    unknown = [name for name in header if name not in FIELDS and name not in FIGURES]
     if unknown:
         shown = one_line(unknown[0], most=40)
         raise BadInput(f"the first line names a column {shown!r}; use only {_KNOWN}")
@@ -319,9 +330,16 @@ def _csv_row(line: int, header: Sequence[str], cells: Sequence[str]) -> _Row:
         )
     # An empty cell says nothing, as a field that is left out does.
     given = {
-        name: text for name, cell in zip(header, cells, strict=False) if (text := cell.strip())
+        name: text
+        for name, cell in zip(header, cells, strict=False)
+        if name in FIELDS and (text := _unquoted(cell.strip()))
     }
     return _Row(line, {name: _typed(name, text) for name, text in given.items()})
+
+
+def _unquoted(text: str) -> str:
+    """Take back the apostrophe that an export puts before what looks like a formula."""
+    return text[1:] if text[:1] == "'" and text[1:2] in exporting.FORMULA else text
 
 
 def _typed(name: str, text: str) -> object:
@@ -338,10 +356,23 @@ _READERS: Mapping[str, Callable[[str], Iterator[_Row]]] = {"json": _read_json, "
 
 async def save(tx: Tx, parsed: Parsed, settings: Settings, now: datetime) -> Imported:
     """Keep the good rows: known keywords are described anew, the others added all at once."""
-    watched = await targets.find_ids(tx, [new.keyword for new in parsed.good])
+    watched = await targets.find_by_keyword(tx, [new.keyword for new in parsed.good])
     added = [new for new in parsed.good if new.keyword not in watched]
-    for new in parsed.good:
-        if new.keyword in watched:
-            await targets.change_ip(tx, watched[new.keyword], new, settings, now)
+    for new, given in zip(parsed.good, parsed.given, strict=True):
+        ip = watched.get(new.keyword)
+        if ip is not None:
+            await targets.change_ip(tx, ip.id, _joined(ip, new, given), settings, now)
     await targets.add_ips(tx, added, settings, now)
     return Imported(added=len(added), updated=len(parsed.good) - len(added), bad=parsed.bad)
+
+
+def _joined(ip: Ip, new: NewIp, given: frozenset[str]) -> NewIp:
+    """Take what a row gives, and what is known where it gives nothing."""
+    return NewIp(
+        name=new.name,
+        keyword=new.keyword,
+        name_en=new.name_en if "name_en" in given else ip.name_en,
+        weight=new.weight if "weight" in given else ip.weight,
+        active=new.active if "active" in given else ip.active,
+        tags=new.tags if "tags" in given else ip.tags,
+    )

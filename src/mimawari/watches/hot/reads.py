@@ -113,6 +113,39 @@ def worth(one: Standing, board: Board) -> float:
             return one.outflow
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """An IP in its place on a board, and its place in the window before."""
+
+    rank: int
+    previous_rank: int | None
+    ip: Ip
+    standing: Standing
+
+
+async def list_ranked(reader: Reader, board: Board, window: Window, most: int) -> list[Ranked]:
+    """Rank the active IPs by a window."""
+    span = window.end_at - window.start_at
+    before = Window(start_at=window.start_at - span, end_at=window.start_at)
+    earlier = await list_standings(reader, before)
+    places = {
+        one.ip_id: place for place, one in enumerate(rank(earlier, board, len(earlier)), start=1)
+    }
+    first = rank(await list_standings(reader, window), board, most)
+    named = await find_names(reader, [one.ip_id for one in first])
+    # One that was removed since it was ranked has no name any more.
+    there = [one for one in first if one.ip_id in named]
+    return [
+        Ranked(
+            rank=place,
+            previous_rank=places.get(one.ip_id),
+            ip=named[one.ip_id],
+            standing=one,
+        )
+        for place, one in enumerate(there, start=1)
+    ]
+
+
 async def list_ips(
     reader: Reader,
     limit: int,
@@ -134,7 +167,7 @@ async def list_ips(
 _SEARCHED = (ips.c.name, ips.c.name_en, ips.c.keyword, ips.c.tags)
 
 
-async def find_names(reader: Reader, ip_ids: Sequence[int]) -> Mapping[int, Any]:
+async def find_names(reader: Reader, ip_ids: Sequence[int]) -> Mapping[int, Ip]:
     """Find the names of some IPs and how much of the market their last crawl saw."""
     query = select(ips).where(ips.c.id.in_(ip_ids))
     return {row.id: make_ip(row) for row in await reader.execute(query)}

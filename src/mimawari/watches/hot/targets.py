@@ -92,10 +92,10 @@ async def find_ip(reader: Reader, ip_id: int) -> Ip | None:
     return None if row is None else make_ip(row)
 
 
-async def find_ids(reader: Reader, keywords: Sequence[str]) -> Mapping[str, int]:
+async def find_by_keyword(reader: Reader, keywords: Sequence[str]) -> Mapping[str, Ip]:
     """Find which of these keywords are watched, and by which IP."""
-    query = select(ips.c.keyword, ips.c.id).where(ips.c.keyword.in_(keywords))
-    return {row.keyword: row.id for row in await reader.execute(query)}
+    query = select(ips).where(ips.c.keyword.in_(keywords))
+    return {row.keyword: make_ip(row) for row in await reader.execute(query)}
 
 
 async def add_ips(tx: Tx, new: Sequence[NewIp], settings: Settings, now: datetime) -> list[Ip]:
