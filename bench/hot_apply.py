@@ -77,7 +77,8 @@ def _seen(number: int, status: Status) -> Seen:
 
 async def apply_naively(tx: Tx, crawl: Crawl, now: datetime) -> None:
     """Apply a crawl by the same rules and in the same tables: look, decide and write by item."""
-    await tx.execute(select(ips).where(ips.c.id == crawl.ip_id).with_for_update())
+    locked = select(ips).where(ips.c.id == crawl.ip_id).with_for_update()
+    ip = (await tx.execute(locked)).one()
     kinds: list[Kind] = []
     for item in crawl.items:
         kinds += [change.kind for change in await _apply_item(tx, crawl, item)]
@@ -95,7 +96,7 @@ async def apply_naively(tx: Tx, crawl: Crawl, now: datetime) -> None:
     await tx.execute(insert(crawls).values(values))
     told = {"updated_at": now, "last_crawled_at": crawl.crawled_at, **coverage}
     await tx.execute(update(ips).where(ips.c.id == crawl.ip_id).values(told))
-    await sync.save_hour(tx, crawl.ip_id, crawl.crawled_at)
+    await sync.save_hour(tx, ip, crawl.crawled_at)
 
 
 async def _apply_item(tx: Tx, crawl: Crawl, item: Seen) -> tuple[Change, ...]:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -95,9 +95,20 @@ async def fill(store: Store, engine: str, url: str) -> None:
         **sync.coverage_values(Coverage()),
         "created_at": START_AT,
         "updated_at": START_AT,
+        "hour_at": START_AT + timedelta(hours=HOURS - 1),
     }
     names = [(number, f"作品{number}") for number in range(1, IPS + 1)]
-    rows = [{"id": number, "name": name, "keyword": name, **same} for number, name in names]
+    rows = [
+        {
+            "id": number,
+            "name": name,
+            "keyword": name,
+            "inflow_total": HOURS * (3 + number * 7919 % 480) // 24,
+            "outflow_total": HOURS * (1 + number * 104729 % 360) // 24,
+            **same,
+        }
+        for number, name in names
+    ]
     async with store.edit() as tx:
         await tx.execute(insert(ips), rows)
     if engine == "sqlite":
@@ -107,15 +118,29 @@ async def fill(store: Store, engine: str, url: str) -> None:
 
 
 async def look_up(store: Store, count: int) -> bytes:
-    """Make the first hundred of a leaderboard from what is kept."""
+    """Make the first hundred of a leaderboard, with their places before, from what is kept."""
     async with store.read() as reader:
-        standings = await reads.list_standings(reader, Window.before(NOW, count))
-        return await _write(store, standings)
+        window = Window.before(NOW, count)
+        ranked = await reads.list_ranked(reader, Board.HOT, window, reads.MOST_RANKED)
+    return _write(
+        {one.ip.id: one.previous_rank for one in ranked}, [one.standing for one in ranked]
+    )
 
 
 async def look_plainly(store: Store, count: int) -> bytes:
-    """Make the same by adding up all hours of the window."""
+    """Make the same by adding up all hours of both windows."""
     window = Window.before(NOW, count)
+    span = window.end_at - window.start_at
+    before = Window(start_at=window.start_at - span, end_at=window.start_at)
+    earlier = reads.rank(await _sum_up(store, before), Board.HOT, IPS)
+    places = {one.ip_id: place for place, one in enumerate(earlier, start=1)}
+    first = reads.rank(await _sum_up(store, window), Board.HOT, reads.MOST_RANKED)
+    async with store.read() as reader:
+        await reads.find_names(reader, [one.ip_id for one in first])
+    return _write({one.ip_id: places.get(one.ip_id) for one in first}, first)
+
+
+async def _sum_up(store: Store, window: Window) -> list[Standing]:
     at = hours.c.hour_at
     query = (
         select(hours.c.ip_id, func.sum(hours.c.inflow), func.sum(hours.c.outflow))
@@ -125,18 +150,11 @@ async def look_plainly(store: Store, count: int) -> bytes:
     )
     async with store.read() as reader:
         rows = await reader.execute(query)
-    standings = [
-        Standing(ip_id=ip_id, inflow=int(inflow), outflow=int(outflow))
-        for ip_id, inflow, outflow in rows
-    ]
-    return await _write(store, standings)
+    return [Standing(ip_id, int(inflow), int(outflow)) for ip_id, inflow, outflow in rows]
 
 
-async def _write(store: Store, standings: Sequence[Standing]) -> bytes:
-    first = reads.rank(standings, Board.HOT, reads.MOST_RANKED)
-    async with store.read() as reader:
-        names = await reads.find_names(reader, [one.ip_id for one in first])
-    shown = [{**asdict(one), "score": one.score, "name": names[one.ip_id].name} for one in first]
+def _write(places: Mapping[int, int | None], first: Sequence[Standing]) -> bytes:
+    shown = [{**asdict(one), "score": one.score, "before": places[one.ip_id]} for one in first]
     return json.dumps(shown).encode()
 
 
@@ -207,7 +225,8 @@ def run(progress: Progress) -> Part:
             rows += asyncio.run(measure(engine, url, partial(progress.advance, task)))
     note = (
         f"{IPS:,} IPs with {HOURS} hours each; the first {reads.MOST_RANKED} by hot score, with"
-        f" names; {LOOKS} looks one after another, {CACHED_LOOKS} from the cache; sum of hours: the"
-        f" median of {PLAIN_LOOKS} looks that add up the window's rows; less is better"
+        f" names and places before; {LOOKS} looks one after another, {CACHED_LOOKS} from the cache;"
+        f" sum of hours: the median of {PLAIN_LOOKS} looks that add up the rows of both windows;"
+        " less is better"
     )
     return Part(rows, [note])

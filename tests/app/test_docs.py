@@ -16,8 +16,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 def commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Walk to every command that does something, with the words that call it."""
     inner = getattr(command, "commands", None)
-    if inner is None:
+    if inner is None or command.invoke_without_command:
         yield path, command
+    if inner is None:
         return
     for name, child in inner.items():
         yield from commands(child, f"{path} {name}")

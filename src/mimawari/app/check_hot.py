@@ -101,7 +101,7 @@ async def check_hot(seed: int, days: float, count: int, progress: Progress) -> R
                 found = await targets.find_by_keyword(reader, keywords)
                 sums = await _sums(reader)
                 window = Window.before(clock.now(), 24)
-                standings = await reads.list_standings(reader, window)
+                [standings] = await reads.list_standings(reader, window)
         finally:
             await store.close()
     ids = {word: ip.id for word, ip in found.items()}

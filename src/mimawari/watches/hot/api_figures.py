@@ -87,8 +87,8 @@ async def show_liquidity(
 
 
 async def _liquidity(reader: Reader, ip: Ip, window: Window, hours: int) -> LiquidityOut:
-    found = await reads.list_standings(reader, window, [ip.id])
-    standing = found[0] if found else Standing(ip_id=ip.id, inflow=0, outflow=0)
+    [found] = await reads.list_standings(reader, window, ip_ids=[ip.id])
+    standing = found[0] if found else Standing(ip.id, 0, 0)
     observed = await reads.list_hours(reader, ip.id, window.start_at, window.end_at, hours)
     return LiquidityOut(
         ip_id=ip.id,

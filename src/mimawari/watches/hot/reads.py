@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
 
 from mimawari.kernel.ports import Reader
 from mimawari.watches.hot import rules
@@ -47,7 +47,7 @@ class Window:
         return cls(start_at=end - HOUR * count, end_at=end)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Standing:
     """What an IP had in a window."""
 
@@ -66,34 +66,44 @@ class Standing:
         return rules.liquidity(self.inflow, self.outflow)
 
 
-def _edge(window: Window, column: str, *, last: bool) -> Any:
-    """Return a figure of an IP's first or last row inside a window."""
-    at = hours.c.hour_at
-    inside = and_(hours.c.ip_id == ips.c.id, at >= window.start_at, at < window.end_at)
-    value: ColumnElement[int] = hours.c[f"{column}_total"]
-    if not last:
-        # What had come in before the window's first row.
-        value = value - hours.c[column]
-    order = at.desc() if last else at
-    return select(value).where(inside).order_by(order).limit(1).scalar_subquery()
+PACK = 2**32
+"""Two totals travel as one number, so that one look finds both; each stays below 2**31."""
+
+
+def _totals_at(at: datetime) -> Any:
+    """Return what an IP had counted before a time: where its last row is older, all of it."""
+    before = (hours.c.inflow_total - hours.c.inflow) * PACK
+    packed = before + hours.c.outflow_total - hours.c.outflow
+    first = (
+        select(packed)
+        .where(hours.c.ip_id == ips.c.id, hours.c.hour_at >= at)
+        .order_by(hours.c.hour_at)
+        .limit(1)
+        .scalar_subquery()
+    )
+    everything = ips.c.inflow_total * PACK + ips.c.outflow_total
+    return case((ips.c.hour_at < at, everything), else_=first)
 
 
 async def list_standings(
-    reader: Reader, window: Window, ip_ids: Sequence[int] | None = None
-) -> list[Standing]:
-    """Tell what each active IP had in a window, from the totals at its two ends."""
-    query = select(
-        ips.c.id,
-        (_edge(window, "inflow", last=True) - _edge(window, "inflow", last=False)).label("inflow"),
-        (_edge(window, "outflow", last=True) - _edge(window, "outflow", last=False)).label(
-            "outflow"
-        ),
-    )
+    reader: Reader, *windows: Window, ip_ids: Sequence[int] | None = None
+) -> list[list[Standing]]:
+    """Tell for each window what came and went, from the totals at its two ends.
+
+    Active IPs or those named; one that nothing came to or went from has no standing.
+    """
+    times = sorted({at for window in windows for at in (window.start_at, window.end_at)})
+    query = select(ips.c.id, *(_totals_at(at) for at in times))
     query = query.where(ips.c.active if ip_ids is None else ips.c.id.in_(ip_ids))
+    rows = (await reader.execute(query.where(ips.c.hour_at.is_not(None)))).all()
+    place = {at: number for number, at in enumerate(times, start=1)}
     return [
-        Standing(ip_id=row.id, inflow=int(row.inflow), outflow=int(row.outflow))
-        for row in await reader.execute(query)
-        if row.inflow is not None
+        [
+            Standing(row[0], *divmod(moved, PACK))
+            for row in rows
+            if (moved := row[place[window.end_at]] - row[place[window.start_at]])
+        ]
+        for window in windows
     ]
 
 
@@ -127,11 +137,11 @@ async def list_ranked(reader: Reader, board: Board, window: Window, most: int) -
     """Rank the active IPs by a window."""
     span = window.end_at - window.start_at
     before = Window(start_at=window.start_at - span, end_at=window.start_at)
-    earlier = await list_standings(reader, before)
+    standings, earlier = await list_standings(reader, window, before)
     places = {
         one.ip_id: place for place, one in enumerate(rank(earlier, board, len(earlier)), start=1)
     }
-    first = rank(await list_standings(reader, window), board, most)
+    first = rank(standings, board, most)
     named = await find_names(reader, [one.ip_id for one in first])
     # One that was removed since it was ranked has no name any more.
     there = [one for one in first if one.ip_id in named]

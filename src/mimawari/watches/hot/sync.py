@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import Table, func, insert, select, update
 
 from mimawari.kernel.ports import Tx
 from mimawari.watches.hot import rules
@@ -109,7 +109,7 @@ async def apply_crawl(tx: Tx, crawl: Crawl, now: datetime) -> Applied | None:
     await _save_crawl(tx, crawl, inflow, outflow)
     is_latest = ip.last_crawled_at is None or crawl.crawled_at >= ip.last_crawled_at
     await _save_success(tx, ip, crawl, now, is_latest=is_latest)
-    hour = None if ip.baseline_at is None else await save_hour(tx, ip.id, crawl.crawled_at)
+    hour = None if ip.baseline_at is None else await save_hour(tx, row, crawl.crawled_at)
     return Applied(ip=ip, inflow=inflow, outflow=outflow, hour=hour, is_latest=is_latest)
 
 
@@ -197,41 +197,47 @@ async def _save_success(tx: Tx, ip: Ip, crawl: Crawl, now: datetime, *, is_lates
     await tx.execute(update(ips).where(ips.c.id == ip.id).values(values))
 
 
-async def save_hour(tx: Tx, ip_id: int, at: datetime) -> Flow:
+async def save_hour(tx: Tx, ip: Any, at: datetime) -> Flow:
     """Make an hour's row anew from all that changed in it, and carry the totals on."""
     start = hour_of(at)
-    flow = await find_flow(tx, ip_id, start, start + HOUR)
-    here = (hours.c.ip_id == ip_id) & (hours.c.hour_at == start)
+    flow = await find_flow(tx, ip.id, start, start + HOUR)
+    here = (hours.c.ip_id == ip.id) & (hours.c.hour_at == start)
     old = (await tx.execute(select(hours).where(here))).first()
-    base = old or await _find_hour_before(tx, ip_id, start)
     more_in = flow.inflow - (old.inflow if old else 0)
     more_out = flow.outflow - (old.outflow if old else 0)
+    before = (old.inflow_total, old.outflow_total) if old else await _totals_at(tx, ip, start)
     row = {
-        "ip_id": ip_id,
+        "ip_id": ip.id,
         "hour_at": start,
         **flow_values(flow),
-        "inflow_total": (base.inflow_total if base else 0) + more_in,
-        "outflow_total": (base.outflow_total if base else 0) + more_out,
+        "inflow_total": before[0] + more_in,
+        "outflow_total": before[1] + more_out,
     }
     await tx.save(hours, [row], [name for name in row if name not in {"ip_id", "hour_at"}])
-    if more_in or more_out:
-        later = (hours.c.ip_id == ip_id) & (hours.c.hour_at > start)
-        totals = {
-            "inflow_total": hours.c.inflow_total + more_in,
-            "outflow_total": hours.c.outflow_total + more_out,
-        }
-        await tx.execute(update(hours).where(later).values(totals))
+    later = (hours.c.ip_id == ip.id) & (hours.c.hour_at > start)
+    await tx.execute(update(hours).where(later).values(_more(hours, more_in, more_out)))
+    last = {"hour_at": max(start, ip.hour_at or start)}
+    totals = {**_more(ips, more_in, more_out), **last}
+    await tx.execute(update(ips).where(ips.c.id == ip.id).values(totals))
     return flow
 
 
-async def _find_hour_before(tx: Tx, ip_id: int, start: datetime) -> Any:
-    before = (
-        select(hours)
-        .where(hours.c.ip_id == ip_id, hours.c.hour_at < start)
-        .order_by(hours.c.hour_at.desc())
-        .limit(1)
-    )
-    return (await tx.execute(before)).first()
+def _more(table: Table, inflow: int, outflow: int) -> dict[str, Any]:
+    return {
+        "inflow_total": table.c.inflow_total + inflow,
+        "outflow_total": table.c.outflow_total + outflow,
+    }
+
+
+async def _totals_at(tx: Tx, ip: Any, start: datetime) -> tuple[int, int]:
+    """Tell what had been counted before an hour that has no row yet."""
+    if ip.hour_at is None or ip.hour_at < start:
+        return ip.inflow_total, ip.outflow_total
+    later = select(hours).where(hours.c.ip_id == ip.id, hours.c.hour_at > start)
+    row = (await tx.execute(later.order_by(hours.c.hour_at).limit(1))).first()
+    if row is None:
+        return ip.inflow_total, ip.outflow_total
+    return row.inflow_total - row.inflow, row.outflow_total - row.outflow
 
 
 async def find_flow(tx: Tx, ip_id: int, start: datetime, end: datetime) -> Flow:

@@ -66,6 +66,10 @@ ips = Table(
     Column("failures", Integer, nullable=False),
     Column("last_error", Prose, nullable=False),
     *_coverage(),
+    # All that was ever counted, and the last hour that has a row: where a window ends now.
+    Column("inflow_total", BigInteger, nullable=False),
+    Column("outflow_total", BigInteger, nullable=False),
+    Column("hour_at", Instant),
     Column("created_at", Instant, nullable=False),
     Column("updated_at", Instant, nullable=False),
     Index("ip_metadata_keyword", "keyword", unique=True),

@@ -118,6 +118,8 @@ def _untouched(now: datetime) -> dict[str, Any]:
     return {
         "failures": 0,
         "last_error": "",
+        "inflow_total": 0,
+        "outflow_total": 0,
         **coverage_values(Coverage()),
         "created_at": now,
         "updated_at": now,
