@@ -54,6 +54,8 @@ class PostgresServer(Server):
             "port": self.port,
             "unix_socket_directories": self.folder,
             "max_connections": 200,
+            # As a server of some size has it; the first 128 MB hold no index of millions of rows.
+            "shared_buffers": "512MB",
             # Segments in the data folder go with it; those in /dev/shm outlive a kill.
             "dynamic_shared_memory_type": "mmap",
             "fsync": "on" if self.durable else "off",

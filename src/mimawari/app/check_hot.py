@@ -29,7 +29,7 @@ from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.hot import reads, rules, targets, watch
 from mimawari.watches.hot.models import NewIp
-from mimawari.watches.hot.reads import Board, Window
+from mimawari.watches.hot.reads import Window
 from mimawari.watches.hot.tables import hours
 
 START = datetime(2026, 6, 1, 15, tzinfo=UTC)
@@ -117,7 +117,7 @@ async def check_hot(seed: int, days: float, count: int, progress: Progress) -> R
         )
         for word in keywords
     ]
-    ours = {one.ip_id: reads.worth(one, Board.HOT) for one in standings}
+    ours = {one.ip_id: one.score for one in standings}
     theirs = true_scores(world, keywords, window)
     alike = spearman([ours.get(ids[word], 0.0) for word in keywords], [theirs[w] for w in keywords])
     differing = sum(not one.ok for one in counted)

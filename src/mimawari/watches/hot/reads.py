@@ -1,10 +1,12 @@
 """Looks at what the hot watch keeps, for its edges; changes nothing but the cache."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from heapq import nsmallest
+from operator import neg
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
 
@@ -47,9 +49,8 @@ class Window:
         return cls(start_at=end - HOUR * count, end_at=end)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What an IP had in a window."""
+class Standing(NamedTuple):
+    """What came to and went from an IP in a window; light, since there are as many as IPs."""
 
     ip_id: int
     inflow: int
@@ -66,7 +67,8 @@ class Standing:
         return rules.liquidity(self.inflow, self.outflow)
 
 
-PACK = 2**32
+BITS = 32
+PACK, MASK = 2**BITS, 2**BITS - 1
 """Two totals travel as one number, so that one look finds both; each stays below 2**31."""
 
 
@@ -96,31 +98,48 @@ async def list_standings(
     query = select(ips.c.id, *(_totals_at(at) for at in times))
     query = query.where(ips.c.active if ip_ids is None else ips.c.id.in_(ip_ids))
     rows = (await reader.execute(query.where(ips.c.hour_at.is_not(None)))).all()
-    place = {at: number for number, at in enumerate(times, start=1)}
+    columns = list(zip(*rows, strict=True)) or [()] * (len(times) + 1)
+    totals = dict(zip(times, columns[1:], strict=True))
     return [
-        [
-            Standing(row[0], *divmod(moved, PACK))
-            for row in rows
-            if (moved := row[place[window.end_at]] - row[place[window.start_at]])
-        ]
+        _list_moved(columns[0], totals[window.start_at], totals[window.end_at])
         for window in windows
+    ]
+
+
+def _list_moved(
+    ip_ids: Sequence[int], starts: Sequence[int], ends: Sequence[int]
+) -> list[Standing]:
+    return [
+        Standing(ip_id, moved >> BITS, moved & MASK)
+        for ip_id, start, end in zip(ip_ids, starts, ends, strict=True)
+        if (moved := end - start)
     ]
 
 
 def rank(standings: Sequence[Standing], board: Board, most: int) -> list[Standing]:
     """Put the first before the others; equals by their ids."""
-    return sorted(standings, key=lambda one: (-worth(one, board), one.ip_id))[:most]
+    return [one for *_, one in nsmallest(most, _sortable(standings, board))]
 
 
-def worth(one: Standing, board: Board) -> float:
-    """Tell the figure that a board ranks by."""
+def find_places(
+    standings: Sequence[Standing], board: Board, ip_ids: Collection[int]
+) -> Mapping[int, int]:
+    """Find the places of some IPs among all."""
+    ordered = sorted(_sortable(standings, board))
+    return {ip_id: place for place, (_, ip_id, _) in enumerate(ordered, 1) if ip_id in ip_ids}
+
+
+def _sortable(standings: Sequence[Standing], board: Board) -> Iterable[tuple[float, int, Standing]]:
+    """Lay the figure that a board ranks by, and the id, before each standing."""
+    ids, inflows, outflows = zip(*standings, strict=True) if standings else ((), (), ())
     match board:
         case Board.HOT:
-            return one.score
+            worths = map(rules.hot_score, inflows, outflows)
         case Board.INFLOW:
-            return one.inflow
+            worths = map(float, inflows)
         case Board.OUTFLOW:
-            return one.outflow
+            worths = map(float, outflows)
+    return zip(map(neg, worths), ids, standings, strict=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +157,8 @@ async def list_ranked(reader: Reader, board: Board, window: Window, most: int) -
     span = window.end_at - window.start_at
     before = Window(start_at=window.start_at - span, end_at=window.start_at)
     standings, earlier = await list_standings(reader, window, before)
-    places = {
-        one.ip_id: place for place, one in enumerate(rank(earlier, board, len(earlier)), start=1)
-    }
     first = rank(standings, board, most)
+    places = find_places(earlier, board, {one.ip_id for one in first})
     named = await find_names(reader, [one.ip_id for one in first])
     # One that was removed since it was ranked has no name any more.
     there = [one for one in first if one.ip_id in named]
