@@ -275,22 +275,10 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return [(bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 for value in values]
 
 
-PAGE = 120
-FULL = 0.1
-
-
-def fill_weight(weight: float, brought: rules.Brought) -> float:
-    """Crawl so often that a tenth of the fuller side's pages is news, step by step."""
-    on_sale = brought.inflow / (PAGE * brought.pages_on_sale)
-    sold = brought.outflow / (PAGE * brought.pages_sold)
-    step = max(0.5, min(4.0, max(on_sale, sold) / FULL))
-    return round(max(rules.LIGHTEST, min(rules.HEAVIEST, weight * step)), 4)
-
-
 POLICIES = {
     "spec-2h": adaptive(rules.spec_weight, SPEC),
     "spec-6h": adaptive(rules.spec_weight, WIDE),
-    "fill-6h": adaptive(fill_weight, WIDE),
+    "fill-6h": adaptive(rules.fill_weight, WIDE),
 }
 DEPTHS = (Pages(1, 1), Pages(5, 5))
 

@@ -162,6 +162,25 @@ def test_the_weight_follows_what_the_pages_bring(
     assert rules.spec_weight(weight, brought) == after
 
 
+@pytest.mark.parametrize(
+    ("inflow", "outflow", "weight", "after"),
+    [
+        (60, 0, 1.0, 1.0),
+        (0, 60, 1.0, 1.0),
+        (90, 30, 1.0, 1.5),
+        (0, 0, 1.0, 0.5),
+        (600, 600, 1.0, 4.0),
+        (600, 0, 0.2, 0.8),
+        (0, 0, 0.15, 0.1),
+    ],
+)
+def test_the_other_rule_fills_a_tenth_of_the_pages_with_news(
+    inflow: int, outflow: int, weight: float, after: float
+) -> None:
+    brought = Brought(inflow=inflow, outflow=outflow, pages_on_sale=5, pages_sold=5)
+    assert rules.fill_weight(weight, brought) == after
+
+
 def test_ten_steps_down_and_back_are_where_they_began() -> None:
     weight = 1.0
     still = Brought(inflow=0, outflow=0, pages_on_sale=5, pages_sold=5)

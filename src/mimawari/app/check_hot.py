@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -20,10 +20,9 @@ from mimawari.kernel.watch import Watches
 from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
 from mimawari.settings import DEFAULTS, Settings
-from mimawari.sim.market import SOLD, Market, Wanted
-from mimawari.sim.market_api import cut
-from mimawari.sim.market_items import FRANCHISES, WARES, fold
-from mimawari.sim.market_lives import Status, What
+from mimawari.sim.market import Market
+from mimawari.sim.market_items import FRANCHISES, WARES
+from mimawari.sim.market_looks import Looks, count_events
 from mimawari.sim.market_site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
@@ -37,6 +36,7 @@ ADDRESS = "http://market.test"
 ALIKE_ENOUGH = 0.95
 MOST_TARGETS = len(FRANCHISES) * (1 + len(WARES))
 STEP = timedelta(hours=1)
+LONGEST_GAP = timedelta(hours=12)
 PAGE = 10_000
 
 Progress = Callable[[float], None]
@@ -63,14 +63,17 @@ class Report:
     """How the watch did."""
 
     ok: bool
-    seed: int
-    days: float
-    requests: int
+    seed: int = 0
+    days: float = 0
+    requests: int = 0
     crawls: int
     inflow: int
     outflow: int
     differing: int
     spearman: float
+    """Against all that happened between our looks: from the last one before the 24 hours on."""
+    spearman_by_clock: float
+    """Against all that happened in the 24 hours by the clock, also after our last look."""
     targets: list[Counted]
 
 
@@ -87,7 +90,8 @@ async def check_hot(seed: int, days: float, count: int, progress: Progress) -> R
     if not 1 <= count <= MOST_TARGETS:
         raise BadInput(f"--targets is from 1 to {MOST_TARGETS}")
     clock = VirtualClock(START)
-    world = World(clock, (MarketSite(clock, seed),), seed)
+    site = MarketSite(clock, seed)
+    world = World(clock, (site,), seed)
     keywords = list_keywords(count)
     with tempfile.TemporaryDirectory(prefix="mimawari-check-", dir=_fast_folder()) as folder:
         settings = DEFAULTS.model_copy(
@@ -97,40 +101,69 @@ async def check_hot(seed: int, days: float, count: int, progress: Progress) -> R
         try:
             await upgrade_tables(settings, store)
             await _watch(settings, store, world, keywords, timedelta(days=days), progress)
-            async with store.read() as reader:
-                found = await targets.find_by_keyword(reader, keywords)
-                sums = await _sums(reader)
-                window = Window.before(clock.now(), 24)
-                [standings] = await reads.list_standings(reader, window)
+            ours = await _read_ours(store, keywords, Window.before(clock.now(), 24))
         finally:
             await store.close()
-    ids = {word: ip.id for word, ip in found.items()}
-    seen = [*_searches(world)]
-    truth = _Truth(seed, seen)
+    searches = [*_searches(world)]
+    report = _judge(ours, Looks(seed, searches), site.market)
+    return replace(report, seed=seed, days=days, requests=len(searches))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ours:
+    """What the watch says of each search, in one order."""
+
+    keywords: Sequence[str]
+    sums: Sequence[tuple[int, int]]
+    scores: Sequence[float]
+    window: Window
+
+
+async def _read_ours(store: SqlStore, keywords: Sequence[str], window: Window) -> _Ours:
+    async with store.read() as reader:
+        found = await targets.find_by_keyword(reader, keywords)
+        [standings] = await reads.list_standings(reader, window)
+        flows = (func.sum(hours.c.inflow), func.sum(hours.c.outflow))
+        rows = await reader.execute(select(hours.c.ip_id, *flows).group_by(hours.c.ip_id))
+        sums = {ip_id: (int(inflow), int(outflow)) for ip_id, inflow, outflow in rows}
+    scores = {one.ip_id: one.score for one in standings}
+    ids = [found[word].id for word in keywords]
+    return _Ours(
+        keywords=keywords,
+        sums=[sums.get(ip_id, (0, 0)) for ip_id in ids],
+        scores=[scores.get(ip_id, 0.0) for ip_id in ids],
+        window=window,
+    )
+
+
+def _judge(ours: _Ours, looks: Looks, market: Market) -> Report:
     counted = [
         Counted(
             keyword=word,
-            inflow=sums.get(ids[word], (0, 0))[0],
-            outflow=sums.get(ids[word], (0, 0))[1],
-            true_inflow=truth.counts[word][0],
-            true_outflow=truth.counts[word][1],
+            inflow=inflow,
+            outflow=outflow,
+            true_inflow=looks.counts[word][0],
+            true_outflow=looks.counts[word][1],
         )
-        for word in keywords
+        for word, (inflow, outflow) in zip(ours.keywords, ours.sums, strict=True)
     ]
-    ours = {one.ip_id: one.score for one in standings}
-    theirs = true_scores(world, keywords, window)
-    alike = spearman([ours.get(ids[word], 0.0) for word in keywords], [theirs[w] for w in keywords])
+    start, end = ours.window.start_at, ours.window.end_at
+    events = market.events(int((start - LONGEST_GAP).timestamp()))
+    between = [
+        rules.hot_score(*count_events(events, word, looks.between(word, start, end)))
+        for word in ours.keywords
+    ]
+    clock = [rules.hot_score(*count_events(events, word, (start, end))) for word in ours.keywords]
+    alike = spearman(ours.scores, between)
     differing = sum(not one.ok for one in counted)
     return Report(
-        ok=differing == 0 and truth.crawls >= count and (count == 1 or alike >= ALIKE_ENOUGH),
-        seed=seed,
-        days=days,
-        requests=len(seen),
-        crawls=truth.crawls,
+        ok=not differing and (len(counted) == 1 or alike >= ALIKE_ENOUGH),
+        crawls=looks.total,
         inflow=sum(one.inflow for one in counted),
         outflow=sum(one.outflow for one in counted),
         differing=differing,
         spearman=round(alike, 4),
+        spearman_by_clock=round(spearman(ours.scores, clock), 4),
         targets=counted,
     )
 
@@ -169,12 +202,6 @@ async def _watch(
         await rounds.settle()
 
 
-async def _sums(reader: Any) -> Mapping[int, tuple[int, int]]:
-    query = select(hours.c.ip_id, func.sum(hours.c.inflow), func.sum(hours.c.outflow))
-    rows = await reader.execute(query.group_by(hours.c.ip_id))
-    return {row[0]: (int(row[1]), int(row[2])) for row in rows}
-
-
 def _searches(world: World) -> Iterator[Mapping[str, Any]]:
     """List every search the market was asked for, from its own log."""
     after = "0"
@@ -184,61 +211,6 @@ def _searches(world: World) -> Iterator[Mapping[str, Any]]:
         if not found["seen"]:
             return
         after = str(found["next"])
-
-
-class _Truth:
-    """Counts what could be seen on the pages that were asked for, from the market's truth."""
-
-    def __init__(self, seed: int, searches: Sequence[Mapping[str, Any]]) -> None:
-        self.crawls = 0
-        self.counts: dict[str, list[int]] = {}
-        self._known: dict[str, dict[str, bool]] = {}
-        self._is_first: dict[str, bool] = {}
-        clock = _Moments()
-        clock.at = datetime.fromisoformat(searches[0]["at"]) if searches else START
-        market = Market(clock, seed)
-        for seen in searches:
-            clock.at = datetime.fromisoformat(seen["at"])
-            self._read(market, **seen["searched"])
-
-    def _read(self, market: Market, keyword: str, statuses: list[str], page: int) -> None:
-        wanted = Wanted(keyword=keyword, statuses=frozenset(map(Status, statuses)))
-        if page == 0 and Status.ON_SALE in wanted.statuses:
-            self.crawls += 1
-            self._is_first[keyword] = keyword not in self._known
-            self._known.setdefault(keyword, {})
-            self.counts.setdefault(keyword, [0, 0])
-        known, counts = self._known[keyword], self.counts[keyword]
-        for item in cut(market.search(wanted), keyword, page).items:
-            was_sold, is_sold = known.get(item.goods.id), item.status in SOLD
-            if not self._is_first[keyword]:
-                counts[0] += was_sold is None and not is_sold
-                counts[1] += is_sold and not was_sold
-            known[item.goods.id] = is_sold
-
-
-class _Moments(VirtualClock):
-    """A clock that is at whatever moment is looked at."""
-
-    at = START
-
-    def now(self) -> datetime:
-        """Return the moment."""
-        return self.at
-
-
-def true_scores(world: World, keywords: Sequence[str], window: Window) -> Mapping[str, float]:
-    """Tell how hot each search was in a window, from all that really happened."""
-    part = world.parts["market"]
-    assert isinstance(part, MarketSite)  # noqa: S101 - this module made it
-    start, end = window.start_at.timestamp(), window.end_at.timestamp()
-    events = [event for event in part.market.events(int(start)) if start < event.at <= end]
-    scores = {}
-    for keyword in keywords:
-        words = fold(keyword).split()
-        mine = [one.what for one in events if all(word in one.item.goods.words for word in words)]
-        scores[keyword] = rules.hot_score(mine.count(What.LISTED), mine.count(What.BOUGHT))
-    return scores
 
 
 def spearman(ours: Sequence[float], theirs: Sequence[float]) -> float:

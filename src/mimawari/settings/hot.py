@@ -41,7 +41,7 @@ class HotSettings(BaseSettings):
         validation_alias=named("MIMAWARI_HOT_PAGES_SOLD", "SCHEDULER_PAGES_SOLD"),
         description="How many pages of what was sold a crawl reads.",
     )
-    hot_rule: Literal["spec"] = Field(
+    hot_rule: Literal["spec", "fill"] = Field(
         default="spec",
         validation_alias=named("MIMAWARI_HOT_RULE"),
         description="How a crawl changes the weight of its IP.",

@@ -25,6 +25,9 @@ LIGHTEST, HEAVIEST = 0.1, 4.0
 FASTER, SLOWER, BACK = 0.25, 0.1, 0.1
 # A page of a search holds 120 items; these are what one page brings between two crawls.
 BUSY_A_PAGE, CALM_A_PAGE, STILL_A_PAGE = 100, 50, 3
+PAGE = 120
+NEWS = 0.1
+LEAST_STEP, MOST_STEP = 0.5, 4.0
 
 
 def compare(known: Mapping[str, ItemState], items: Sequence[Seen], at: datetime) -> Compared:
@@ -130,13 +133,21 @@ def spec_weight(weight: float, brought: Brought) -> float:
     return _bounded(min(1.0, weight + BACK))
 
 
+def fill_weight(weight: float, brought: Brought) -> float:
+    """Crawl so often that a tenth of the fuller side's pages is news, step by step."""
+    on_sale = brought.inflow / (PAGE * brought.pages_on_sale)
+    sold = brought.outflow / (PAGE * brought.pages_sold)
+    step = max(LEAST_STEP, min(MOST_STEP, max(on_sale, sold) / NEWS))
+    return _bounded(weight * step)
+
+
 def _bounded(weight: float) -> float:
     # Rounded, so that ten steps of a tenth are one.
     return round(max(LIGHTEST, min(HEAVIEST, weight)), 4)
 
 
 Rule = Callable[[float, Brought], float]
-RULES: Mapping[str, Rule] = {"spec": spec_weight}
+RULES: Mapping[str, Rule] = {"spec": spec_weight, "fill": fill_weight}
 
 
 def find_alerts(flow: Flow, usual_yen: float | None, limits: Thresholds) -> list[Finding]:
