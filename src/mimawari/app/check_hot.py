@@ -124,7 +124,8 @@ async def _read_ours(store: SqlStore, keywords: Sequence[str], window: Window) -
         found = await targets.find_by_keyword(reader, keywords)
         [standings] = await reads.list_standings(reader, window)
         flows = (func.sum(hours.c.inflow), func.sum(hours.c.outflow))
-        rows = await reader.execute(select(hours.c.ip_id, *flows).group_by(hours.c.ip_id))
+        query = select(hours.c.ip_id, *flows).group_by(hours.c.ip_id)
+        rows: Any = await reader.execute(query)
         sums = {ip_id: (int(inflow), int(outflow)) for ip_id, inflow, outflow in rows}
     scores = {one.ip_id: one.score for one in standings}
     ids = [found[word].id for word in keywords]
