@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -55,6 +56,23 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "mercari_api_url": ("http://[::1]:8085", "http://[::1]:8085"),
     "rentals_url": ("https://rentals.example", "https://rentals.example"),
     "google_books_url": ("https://books.example", "https://books.example"),
+    "time_anchor": ("2026-01-31T09:00:00+09:00", datetime(2026, 1, 31, tzinfo=UTC)),
+    "zone": ("Europe/Berlin", ZoneInfo("Europe/Berlin")),
+    "hot_base_interval": ("90m", timedelta(minutes=90)),
+    "hot_min_interval": ("30m", timedelta(minutes=30)),
+    "hot_max_interval": ("6h", timedelta(hours=6)),
+    "hot_pages_on_sale": ("3", 3),
+    "hot_pages_sold": ("7", 7),
+    "hot_rule": ("fill", "fill"),
+    "hot_keep_hourly": ("8d", timedelta(days=8)),
+    "hot_keep_daily": ("40d", timedelta(days=40)),
+    "hot_keep_weekly": ("100d", timedelta(days=100)),
+    "hot_keep_items": ("41d", timedelta(days=41)),
+    "hot_alert_outflow": ("20", 20),
+    "hot_alert_liquidity_low": ("0.5", 0.5),
+    "hot_alert_liquidity_high": ("3", 3.0),
+    "hot_alert_price_drop": ("0.35", 0.35),
+    "hot_alert_samples": ("5", 5),
 }
 NAMES = [(field, name) for field in FIELDS for name in names_of(field)]
 
@@ -83,6 +101,11 @@ def test_every_name_sets_its_field(load: Load, field: str, name: str) -> None:
         ("SCHEDULER_BATCH_SIZE", "scheduler_batch"),
         ("SCHEDULER_BACKPRESSURE_THRESHOLD", "scheduler_deepest"),
         ("JANITOR_INTERVAL", "janitor_every"),
+        ("SCHEDULER_BASE_INTERVAL", "hot_base_interval"),
+        ("SCHEDULER_MIN_INTERVAL", "hot_min_interval"),
+        ("SCHEDULER_MAX_INTERVAL", "hot_max_interval"),
+        ("SCHEDULER_PAGES_ON_SALE", "hot_pages_on_sale"),
+        ("SCHEDULER_PAGES_SOLD", "hot_pages_sold"),
     ],
 )
 def test_the_names_of_the_specs_are_known_and_ours_goes_first(
@@ -162,3 +185,26 @@ def test_all_that_is_wrong_is_said_at_once(load: Load) -> None:
 def test_settings_cannot_be_changed(load: Load) -> None:
     with pytest.raises(ValueError, match="frozen"):
         load().port = 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"MIMAWARI_HOT_MIN_INTERVAL": "3h"}, "MIMAWARI_HOT_MIN_INTERVAL is longer than"),
+        ({"SCHEDULER_MAX_INTERVAL": "10m"}, "MIMAWARI_HOT_MIN_INTERVAL is longer than"),
+        ({"MIMAWARI_HOT_KEEP_HOURLY": "7d"}, "MIMAWARI_HOT_KEEP_HOURLY: "),
+        ({"MIMAWARI_HOT_KEEP_ITEMS": "30d"}, "MIMAWARI_HOT_KEEP_ITEMS: "),
+        ({"MIMAWARI_HOT_PAGES_SOLD": "0"}, "MIMAWARI_HOT_PAGES_SOLD: "),
+        ({"MIMAWARI_HOT_RULE": "best"}, "MIMAWARI_HOT_RULE: "),
+        ({"MIMAWARI_HOT_ALERT_PRICE_DROP": "nan"}, "MIMAWARI_HOT_ALERT_PRICE_DROP: "),
+        ({"MIMAWARI_ZONE": "Asia/Edo"}, "MIMAWARI_ZONE: "),
+        ({"MIMAWARI_TIME_ANCHOR": "2026-01-31T09:00:00"}, "MIMAWARI_TIME_ANCHOR: "),
+    ],
+    ids=str,
+)
+def test_settings_of_the_hot_watch_that_make_no_sense_are_named(
+    load: Load, given: dict[str, str], words: str
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        load(**given)
+    assert str(refused.value).startswith(words)

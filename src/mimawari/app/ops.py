@@ -78,6 +78,8 @@ async def _clock(settings: Settings, store: SqlStore) -> Clock:
     """Return the clock; all processes of a scaled store count from one anchor, kept in it."""
     if settings.time_scale == 1.0:
         return RealClock()
+    if settings.time_anchor is not None:
+        return ScaledClock(settings.time_scale, settings.time_anchor)
     name = f"clock x{settings.time_scale:g}"
     now = RealClock().now()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Mapping
 
 import uvicorn
 
@@ -25,7 +26,8 @@ async def run_world(settings: Settings, port: int, seed: int) -> None:
     """Serve the world until SIGTERM or SIGINT."""
     real = RealClock()
     scale = settings.time_scale
-    clock = real if scale == 1.0 else ScaledClock(scale, real.now())
+    anchor = settings.time_anchor or real.now()
+    clock = real if scale == 1.0 else ScaledClock(scale, anchor)
     try:
         taken = listen(HOST, port)
     except BadInput as error:
@@ -44,16 +46,18 @@ async def run_world(settings: Settings, port: int, seed: int) -> None:
     server = Uvicorn(config)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
-    _greet(f"http://{HOST}:{taken.getsockname()[1]}", scale, seed)
+    shared = {"SCALE": f"{scale:g}", "ANCHOR": anchor.isoformat()} if scale != 1.0 else {}
+    _greet(f"http://{HOST}:{taken.getsockname()[1]}", scale, seed, shared)
     await server.serve([taken])
 
 
-def _greet(address: str, scale: float, seed: int) -> None:
+def _greet(address: str, scale: float, seed: int, shared: Mapping[str, str]) -> None:
     show.facts(
         {"world": address, "seed": str(seed), "a second is": f"{scale:g} s", "stop": "Ctrl-C"}
     )
     lines = [f"export {name}={address}" for name in ADDRESSES]
     lines.append(f"export MIMAWARI_ALLOW_HOSTS={address.removeprefix('http://')}")
+    lines += [f"export MIMAWARI_TIME_{name}={value}" for name, value in shared.items()]
     show.console.print(
         "\nEverything in it is made up. To watch it instead of the real sites:\n\n  "
         + "\n  ".join(lines)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from platformdirs import user_data_path
-from pydantic import AliasChoices, Field, ValidationError, field_validator
+from pydantic import AliasChoices, AwareDatetime, Field, ValidationError, field_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from mimawari.errors import BadInput
@@ -70,6 +70,11 @@ class Settings(HotSettings):
         le=100_000,
         validation_alias=named("MIMAWARI_TIME_SCALE"),
         description="How many seconds pass in one; for demonstrations and tests.",
+    )
+    time_anchor: AwareDatetime | None = Field(
+        default=None,
+        validation_alias=named("MIMAWARI_TIME_ANCHOR"),
+        description="From when on scaled time is counted, where programs are to share it.",
     )
     zone: ZoneInfo = Field(
         default=ZoneInfo("Asia/Tokyo"),
