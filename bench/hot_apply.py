@@ -170,6 +170,8 @@ def _ip(ip_id: int, name: str) -> dict[str, Any]:
         "tags": "[]",
         "failures": 0,
         "last_error": "",
+        "inflow_total": 0,
+        "outflow_total": 0,
         **sync.coverage_values(Coverage()),
         "created_at": START_AT,
         "updated_at": START_AT,

@@ -11,6 +11,7 @@ from mimawari.kernel.values import Entry, Move
 from mimawari.store.sql.arguments import dump, load
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.queue import SqlQueue
+from mimawari.store.sql.rows import save_rows
 from mimawari.store.sql.tables import schedule
 
 _MOVE = (
@@ -33,10 +34,12 @@ class SqlSchedule:
 
     def put_in(self, session: Session, entries: Sequence[Entry]) -> None:
         """Set entries as part of a transaction."""
-        for entry in sorted(entries, key=lambda entry: entry.member):
-            values = _values(entry)
-            change = {name: value for name, value in values.items() if name != "member"}
-            session.execute(self._database.dialect.upsert(schedule, values, change))
+        # Of two entries of one member the last counts; one order, so that no two wait in a ring.
+        once = {entry.member: _values(entry) for entry in entries}
+        rows = [once[member] for member in sorted(once)]
+        if rows:
+            change = [name for name in rows[0] if name != "member"]
+            save_rows(session, self._database.dialect, schedule, rows, change)
         session.tell(SCHEDULE)
 
     async def add(self, entries: Sequence[Entry]) -> int:
