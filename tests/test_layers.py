@@ -16,19 +16,19 @@ MAY_IMPORT = {
     "kernel": {"kernel", "base"},
     "net": {"net", "kernel", "base"},
     "sites": {"sites", "net", "kernel", "base"},
-    "system": {"system", "kernel", "base"},
-    "watches": {"watches", "sites", "net", "system", "kernel", "columns", "base"},
+    "edges": {"edges", "kernel", "base"},
+    "watches": {"watches", "sites", "net", "edges", "kernel", "columns", "base"},
     "store": {"store", "kernel", "columns", "base"},
     "migrations": {"migrations", "store", "watches", "columns"},
     "sim": {"sim", "kernel", "base"},
     "web": {"web", "app", "watches", "sites", "net", "store", "kernel", "columns", "base"},
     "app": {
         *("app", "web", "sim", "watches", "sites", "net", "store"),
-        *("system", "kernel", "columns", "base"),
+        *("edges", "kernel", "columns", "base"),
     },
 }
 DATABASE = {"sqlalchemy", "alembic", "asyncpg", "asyncmy", "sqlite3"}
-NO_DATABASE = {"base", "system", "kernel", "net", "sites", "sim"}
+NO_DATABASE = {"base", "edges", "kernel", "net", "sites", "sim"}
 """Layers that reach no database themselves."""
 OFFLINE = {"sync", "tables"}
 """Modules of a watch that never ask a site."""

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 from sqlalchemy import update
 
-from mimawari.watches.hot import keeping, reads
+from mimawari.edges import keeping
 from mimawari.watches.hot.tables import hours, ips, items
 from tests.conftest import Databases
 from tests.hot.api_ground import HOUR, Hot, listed, open_hot
@@ -51,9 +51,9 @@ async def test_an_answer_is_kept_for_ten_minutes(hot: Hot, path: str) -> None:
     await hot.clock.advance(HOUR)
     first = (await hot.http.get(f"/api/v1{path}")).content
     await spoil(hot)
-    await hot.clock.advance(reads.CACHED_FOR * 0.99)
+    await hot.clock.advance(keeping.KEPT_FOR * 0.99)
     assert (await hot.http.get(f"/api/v1{path}")).content == first
-    await hot.clock.advance(reads.CACHED_FOR * 0.01)
+    await hot.clock.advance(keeping.KEPT_FOR * 0.01)
     assert (await hot.http.get(f"/api/v1{path}")).content != first
 
 
@@ -78,9 +78,9 @@ async def test_any_number_of_ranks_is_answered_from_one_kept_board(hot: Hot) -> 
 
 async def test_a_new_hour_has_a_board_of_its_own(hot: Hot) -> None:
     await hot.flow("a", inflow=1, outflow=1)
-    await hot.clock.advance(HOUR - reads.CACHED_FOR / 2)
+    await hot.clock.advance(HOUR - keeping.KEPT_FOR / 2)
     assert (await hot.get("/leaderboard"))["entries"] == []
-    await hot.clock.advance(reads.CACHED_FOR / 2)
+    await hot.clock.advance(keeping.KEPT_FOR / 2)
     assert len((await hot.get("/leaderboard"))["entries"]) == 1
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimawari.watches.hot import exporting
+from mimawari.edges import exporting
 from mimawari.watches.hot.models import NewIp
 from tests.app.ground import check_error, check_guards
 from tests.conftest import Databases

@@ -14,9 +14,9 @@ from mimawari.app.keys import key_file
 from mimawari.app.ops import System, place
 from mimawari.app.run import fail, run, run_on_system, settings, system
 from mimawari.app.serve import Role, serve
+from mimawari.edges.system import Json
 from mimawari.errors import MimawariError, NotFound
 from mimawari.kernel.why import why
-from mimawari.system import Json
 from mimawari.text import clean
 from mimawari.watches import INSTALLED
 

@@ -6,10 +6,10 @@ from sqlalchemy import func, select
 from mimawari import show
 from mimawari.app import ops
 from mimawari.app.run import run, settings
+from mimawari.edges.system import Json
 from mimawari.kernel.clock import RealClock
 from mimawari.store.sql.migrate import find_version
 from mimawari.store.sql.tables import metadata
-from mimawari.system import Json
 
 app = typer.Typer(help="Look after the database.", no_args_is_help=True)
 

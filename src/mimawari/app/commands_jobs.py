@@ -7,9 +7,9 @@ import typer
 from mimawari import show
 from mimawari.app.ops import System
 from mimawari.app.run import run, system
+from mimawari.edges.system import Json
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.job import JobView, State
-from mimawari.system import Json
 from mimawari.text import clean
 
 app = typer.Typer(help="List, show and bring back jobs.", no_args_is_help=True)

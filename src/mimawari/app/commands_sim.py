@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from mimawari import log, show
 from mimawari.app.run import run, settings
-from mimawari.system import Json
+from mimawari.edges.system import Json
 
 app = typer.Typer(
     help="Serve the simulated world, or judge a watch by its truth.", invoke_without_command=True

@@ -9,9 +9,9 @@ import typer
 
 from mimawari import log, show
 from mimawari.app import ops
+from mimawari.edges.system import System
 from mimawari.errors import BadInput, MimawariError
 from mimawari.settings import Settings, load_settings
-from mimawari.system import System
 from mimawari.watches import INSTALLED
 
 T = TypeVar("T")

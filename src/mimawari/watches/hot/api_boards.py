@@ -8,10 +8,12 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
+from mimawari.edges import exporting, keeping, paging
+from mimawari.edges.paging import Listing
+from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.kernel.job import State
-from mimawari.system import System
-from mimawari.watches.hot import alerting, exporting, keeping, paging, reads, rules
+from mimawari.watches.hot import alerting, reads, rules
 from mimawari.watches.hot.api_models import (
     CoverageOut,
     WindowOut,
@@ -20,7 +22,6 @@ from mimawari.watches.hot.api_models import (
 )
 from mimawari.watches.hot.asking import AlertId, AlertsAsked, BoardAsked, SystemOf
 from mimawari.watches.hot.models import AlertKind
-from mimawari.watches.hot.paging import Listing
 from mimawari.watches.hot.reads import Board, Ranked, Window
 
 boards_router = APIRouter()

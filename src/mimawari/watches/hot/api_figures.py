@@ -8,10 +8,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
+from mimawari.edges import exporting, keeping, paging
+from mimawari.edges.paging import Listing
+from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader
-from mimawari.system import System
-from mimawari.watches.hot import exporting, keeping, paging, reads
+from mimawari.watches.hot import reads
 from mimawari.watches.hot.api_ips import find_known
 from mimawari.watches.hot.api_models import (
     ChangeOut,
@@ -44,7 +46,6 @@ from mimawari.watches.hot.asking import (
     write_place,
 )
 from mimawari.watches.hot.models import Ip
-from mimawari.watches.hot.paging import Listing
 from mimawari.watches.hot.reads import Place, Standing, Window
 from mimawari.watches.hot.rollups import Period
 from mimawari.watches.hot.sync import HOUR, hour_of

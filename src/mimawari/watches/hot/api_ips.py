@@ -9,12 +9,14 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.exceptions import HTTPException
 
+from mimawari.edges import exporting, paging
+from mimawari.edges.paging import Listing
+from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.kernel.why import why
-from mimawari.system import System
 from mimawari.text import one_line
-from mimawari.watches.hot import exporting, importing, paging, reads, targets
+from mimawari.watches.hot import importing, reads, targets
 from mimawari.watches.hot.api_models import (
     BadRowOut,
     ImportedOut,
@@ -28,7 +30,6 @@ from mimawari.watches.hot.api_models import (
 )
 from mimawari.watches.hot.asking import IpId, IpsAsked, SystemOf
 from mimawari.watches.hot.models import Ip, NewIp
-from mimawari.watches.hot.paging import Listing
 from mimawari.watches.hot.tables import ips
 
 ips_router = APIRouter()

@@ -10,7 +10,7 @@ from fastapi import Depends, Path
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from mimawari.columns import to_micros, to_time
-from mimawari.system import System, system_of
+from mimawari.edges.system import System, system_of
 from mimawari.text import plain_digits
 from mimawari.watches.hot.models import Status
 from mimawari.watches.hot.reads import Board, Place

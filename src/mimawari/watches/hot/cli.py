@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from mimawari import show
+from mimawari.edges import exporting
+from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader
-from mimawari.system import Json, System, run
-from mimawari.watches.hot import alerting, cli_ips, exporting, reads, targets
+from mimawari.watches.hot import alerting, cli_ips, reads, targets
 from mimawari.watches.hot.cli_cells import (
     LARGEST_ID,
     IpId,

@@ -9,10 +9,10 @@ from rich.markup import escape
 from rich.text import Text
 
 from mimawari import show
+from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.kernel.why import Why, why
-from mimawari.system import System
 from mimawari.watches.hot import rules, targets
 from mimawari.watches.hot.models import AlertKind, Coverage, Ip
 

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from sqlalchemy.exc import IntegrityError
 
 from mimawari import show
+from mimawari.edges.system import System, run
 from mimawari.errors import BadInput
-from mimawari.system import System, run
 from mimawari.watches.hot import importing, reads, targets
 from mimawari.watches.hot.importing import Imported, Parsed
 

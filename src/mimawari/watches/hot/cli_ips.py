@@ -10,10 +10,10 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
 from mimawari import show
+from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Reader
 from mimawari.kernel.why import Why
-from mimawari.system import Json, System, run
 from mimawari.text import clean, format_duration
 from mimawari.watches.hot import importing, reads, rules, targets
 from mimawari.watches.hot.cli_cells import (

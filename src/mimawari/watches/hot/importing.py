@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from mimawari.edges import exporting
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Tx
 from mimawari.settings import Settings
 from mimawari.text import clean, one_line
-from mimawari.watches.hot import exporting, targets
+from mimawari.watches.hot import targets
 from mimawari.watches.hot.models import Ip, NewIp
 from mimawari.watches.hot.rules import HEAVIEST, LIGHTEST
 

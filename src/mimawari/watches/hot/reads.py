@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from heapq import nsmallest
 from operator import neg
@@ -18,7 +18,6 @@ from mimawari.watches.hot.sync import HOUR, hour_of, make_ip
 from mimawari.watches.hot.tables import alerts, changes, crawls, hours, ips, items
 
 LEADERBOARD = "hot:leaderboard:"
-CACHED_FOR = timedelta(minutes=10)
 MOST_RANKED = 100
 
 

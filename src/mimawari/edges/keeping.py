@@ -2,15 +2,17 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from mimawari.ids import new_id
 from mimawari.kernel.ports import Cache
-from mimawari.watches.hot.reads import CACHED_FOR
 
 M = TypeVar("M", bound=BaseModel)
+
+KEPT_FOR = timedelta(minutes=10)
 
 
 async def find_or_make(
@@ -25,9 +27,9 @@ async def find_or_make(
     # A mark under the same beginning is dropped along with the answer: where ours is gone after
     # the answer was kept, something was applied while it was made, and it may be old.
     mark, mine = f"{key}:making", new_id().encode()
-    await cache.set(mark, mine, CACHED_FOR)
+    await cache.set(mark, mine, KEPT_FOR)
     made = await make()
-    await cache.set(key, made.model_dump_json().encode(), CACHED_FOR)
+    await cache.set(key, made.model_dump_json().encode(), KEPT_FOR)
     if await cache.get(mark) != mine:
         await cache.drop(key)
     return made
