@@ -29,7 +29,7 @@ async def hot(databases: Databases, tmp_path: Path) -> AsyncIterator[Hot]:
 async def spoil(hot: Hot) -> None:
     """Change what is kept behind the cache's back."""
     async with hot.api.store.edit() as tx:
-        await tx.execute(update(ips).values(name="spoilt"))
+        await tx.execute(update(ips).values(name="spoilt", inflow_total=77))
         await tx.execute(update(items).values(title="spoilt"))
         await tx.execute(update(hours).values(inflow=77, inflow_total=77))
 
