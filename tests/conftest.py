@@ -17,6 +17,20 @@ from tests.servers import ENGINES, mariadb_server, postgres_server
 __all__ = ["pytest_terminal_summary"]
 
 
+LONG = (
+    "tests/faults/",
+    "tests/app/test_schemathesis.py",
+    "tests/hot/test_api_description.py",
+    "tests/app/test_check_hot.py",
+)
+"""What takes longest; begun first, it leaves no worker alone at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what takes longest first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 class Databases:
     """One server an engine, started when first asked for, and databases on them."""
 

@@ -31,8 +31,9 @@ def main() -> int:
     options, rest = parser.parse_known_args()
     count = Count()
     # The second -q (the first stands in pyproject.toml) leaves the last line to us. Each of two
-    # workers has servers of its own; the tests of a file stay together.
-    code = pytest.main(["-q", "-n", "2", "--dist", "loadfile", *rest], plugins=[count])
+    # workers has servers of its own; the tests of a file stay together, long files first.
+    spread = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+    code = pytest.main(["-q", *spread, *rest], plugins=[count])
     passed = count.total("passed", "xpassed")
     skipped = count.total("skipped", "xfailed")
     # A run that was interrupted or found no test counts as one failure.

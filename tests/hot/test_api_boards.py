@@ -1,7 +1,5 @@
 """Over all IPs, over the API: the leaderboard, alerts, and how the watch stands."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,23 +7,7 @@ import pytest
 from mimawari.kernel.values import BreakerPolicy
 from mimawari.watches.hot import tasks
 from tests.app.ground import check_error
-from tests.conftest import Databases
-from tests.hot.api_ground import CAPPED, HOUR, Hot, listed, open_hot
-
-
-@pytest.fixture(scope="module")
-async def calm(
-    databases: Databases, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Hot]:
-    """One that is only asked for what it refuses."""
-    async with open_hot(databases.fresh("sqlite"), tmp_path_factory.mktemp("calm")) as running:
-        yield running
-
-
-@pytest.fixture
-async def hot(databases: Databases, tmp_path: Path) -> AsyncIterator[Hot]:
-    async with open_hot(databases.fresh("sqlite"), tmp_path) as running:
-        yield running
+from tests.hot.api_ground import CAPPED, HOUR, Hot, listed
 
 
 async def ranked(hot: Hot, **params: Any) -> list[str]:

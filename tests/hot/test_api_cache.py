@@ -1,16 +1,12 @@
 """Answers that are kept: the same until something is applied, and never older than that."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from pydantic import BaseModel
 from sqlalchemy import update
 
 from mimawari.edges import keeping
 from mimawari.watches.hot.tables import hours, ips, items
-from tests.conftest import Databases
-from tests.hot.api_ground import HOUR, Hot, listed, open_hot
+from tests.hot.api_ground import HOUR, Hot, listed
 
 PATHS = [
     "/leaderboard?hours=24&type=inflow",
@@ -18,12 +14,6 @@ PATHS = [
     "/ips/1/stats/hourly",
     "/ips/1/items",
 ]
-
-
-@pytest.fixture
-async def hot(databases: Databases, tmp_path: Path) -> AsyncIterator[Hot]:
-    async with open_hot(databases.fresh("sqlite"), tmp_path) as running:
-        yield running
 
 
 async def spoil(hot: Hot) -> None:

@@ -1,8 +1,6 @@
 """What an IP has, over the API: liquidity, hours, days, items and crawls."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,23 +9,7 @@ from mimawari.watches.hot import rollups
 from mimawari.watches.hot.models import Coverage
 from mimawari.watches.hot.rollups import Period
 from tests.app.ground import check_error
-from tests.conftest import Databases
-from tests.hot.api_ground import CAPPED, HOUR, START, Hot, listed, open_hot, seen
-
-
-@pytest.fixture(scope="module")
-async def calm(
-    databases: Databases, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Hot]:
-    """One that is only asked for what it refuses."""
-    async with open_hot(databases.fresh("sqlite"), tmp_path_factory.mktemp("calm")) as running:
-        yield running
-
-
-@pytest.fixture
-async def hot(databases: Databases, tmp_path: Path) -> AsyncIterator[Hot]:
-    async with open_hot(databases.fresh("sqlite"), tmp_path) as running:
-        yield running
+from tests.hot.api_ground import CAPPED, HOUR, START, Hot, listed, seen
 
 
 async def test_liquidity_counts_whole_hours_and_leaves_the_current_one_out(hot: Hot) -> None:

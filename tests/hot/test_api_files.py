@@ -1,7 +1,5 @@
 """Files over the API: CSV that spreadsheets open and never run, and IPs taken from files."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,23 +9,7 @@ from hypothesis import strategies as st
 from mimawari.edges import exporting
 from mimawari.watches.hot.models import NewIp
 from tests.app.ground import check_error, check_guards
-from tests.conftest import Databases
-from tests.hot.api_ground import HOUR, Hot, listed, open_hot, seen
-
-
-@pytest.fixture(scope="module")
-async def calm(
-    databases: Databases, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Hot]:
-    """One that is only asked for what it refuses."""
-    async with open_hot(databases.fresh("sqlite"), tmp_path_factory.mktemp("calm")) as running:
-        yield running
-
-
-@pytest.fixture
-async def hot(databases: Databases, tmp_path: Path) -> AsyncIterator[Hot]:
-    async with open_hot(databases.fresh("sqlite"), tmp_path) as running:
-        yield running
+from tests.hot.api_ground import HOUR, Hot, listed, seen
 
 
 async def test_ips_open_in_a_spreadsheet_with_their_japanese_names(hot: Hot) -> None:

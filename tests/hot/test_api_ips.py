@@ -1,7 +1,5 @@
 """IPs over the API: adding, changing, removing, listing, and crawling at once."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,24 +7,7 @@ import pytest
 from mimawari.kernel.job import State, Want
 from mimawari.watches.hot.models import NewIp
 from tests.app.ground import check_error
-from tests.conftest import Databases
-from tests.hot.api_ground import CAPPED, HOUR, Hot, open_hot, seen
-
-
-@pytest.fixture(scope="module")
-async def calm(
-    databases: Databases, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Hot]:
-    """One that is only asked for what it refuses."""
-    async with open_hot(databases.fresh("sqlite"), tmp_path_factory.mktemp("calm")) as running:
-        yield running
-
-
-@pytest.fixture
-async def hot(databases: Databases, tmp_path: Path) -> AsyncIterator[Hot]:
-    async with open_hot(databases.fresh("sqlite"), tmp_path) as running:
-        yield running
-
+from tests.hot.api_ground import CAPPED, HOUR, Hot, seen
 
 FRIEREN = {
     "name": " 葬送のフリーレン ",

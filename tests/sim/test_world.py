@@ -58,6 +58,7 @@ async def test_a_request_is_seen_with_all_that_tells_it_from_others(
             "query": "x=1&y=%20",
             "status": 200,
             "order": None,
+            "searched": None,
             "user_agent": "a careful reader",
         }
     ]

@@ -128,6 +128,10 @@ async def test_the_markets_api_gives_every_item_once(
     assert len(found) > 10
     asked = scene.seen("market")
     assert len(found) / 120 <= asked <= len(found) / 90 + 2
+    searched = [one["searched"] for one in scene.world.log.list({"part": "market"})["seen"]]
+    assert [(one["keyword"], one["page"]) for one in searched] == [
+        (keyword, n) for n in range(asked)
+    ]
 
 
 async def test_an_item_of_each_kind_is_read_from_its_own_page(scene: Scene) -> None:
