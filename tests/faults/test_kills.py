@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,6 +68,36 @@ async def test_random_kills_lose_and_double_nothing(engine: str, databases: Data
                 kill(worker)
         await world.judge(read)
         assert len(await deliver_all(world)) == len(read)
+
+
+@pytest.mark.skipif(not FULL, reason="a server waits 15 s for a frozen client: make faults")
+@pytest.mark.parametrize("server", ["postgresql", "mariadb"])
+async def test_a_worker_frozen_inside_its_commit_holds_up_nobody_for_long(
+    server: str, databases: Databases
+) -> None:
+    async with open_world(databases.fresh(server)) as world:
+        read = await world.put("fault.read", 3)
+        frozen = spawn(work, world.url, "inside", signal.SIGSTOP)
+        assert frozen.pid is not None
+        async with asyncio.timeout(30):
+            while not is_stopped(frozen.pid):
+                await asyncio.sleep(0.05)
+        heir = spawn(work, world.url, None)
+        try:
+            await world.drained()
+            await world.judge(read)
+            os.kill(frozen.pid, signal.SIGCONT)
+            read += await world.put("fault.read", 5)
+            await world.drained()
+        finally:
+            kill(heir)
+            kill(frozen)
+        await world.judge(read)
+
+
+def is_stopped(pid: int) -> bool:
+    """Tell whether a process stands still."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 class HeldSite(CountingSite):

@@ -45,12 +45,14 @@ STEPS = ("claimed", "fetched", "inside", "committed", "acked")
 Step = Callable[[str], None]
 
 
-def die(at: str) -> Step:
-    """Return a step that kills its own process when a step of that name is reached."""
+def die(at: str, by: signal.Signals) -> Step:
+    """Return a step that ends or stops its own process when a step of that name is reached."""
+    told: list[str] = []
 
     def step(name: str) -> None:
-        if name == at:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if name == at and not told:
+            told.append(name)
+            os.kill(os.getpid(), by)
 
     return step
 
@@ -118,11 +120,11 @@ class SteppingStore:
         return getattr(self._inner, name)
 
 
-async def work(url: str, at: str | None) -> None:
-    """Run a worker until killed."""
+async def work(url: str, at: str | None, by: signal.Signals = signal.SIGKILL) -> None:
+    """Run a worker until killed, by itself at a step if one is named."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     clock = RealClock()
-    step = die(at) if at else go_on
+    step = die(at, by) if at else go_on
     store: Any = SteppingStore(SqlStore(url, clock), step)
     async with open_ways(Settings(allow_hosts=("127.0.0.1",)), store, clock) as ways:
         watches = Watches([make_watch(step)])

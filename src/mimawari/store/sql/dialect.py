@@ -24,6 +24,8 @@ from mimawari.errors import BadInput
 from mimawari.store.sql.link import READ_ONLY, FileLink, Link, ServerLink
 
 CONNECT_SECONDS = 5.0
+IDLE_SECONDS = 15
+"""A process that hangs in the middle of a transaction holds what it has locked no longer."""
 POOL: Mapping[str, Any] = {"pool_size": 8, "max_overflow": 8, "pool_timeout": 10}
 
 _CLAIMED = (
@@ -267,9 +269,12 @@ class Postgres(Dialect):
 
     def link(self, url: URL) -> Link:
         """Reach the server over asyncpg."""
-        # As on any disk without moving parts: a batch is looked up by index, not by a scan.
-        costs = {"random_page_cost": "1.1"}
-        driver = {"timeout": CONNECT_SECONDS, "server_settings": costs}
+        settings = {
+            # As on any disk without moving parts: a batch is looked up by index, not by a scan.
+            "random_page_cost": "1.1",
+            "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
+        }
+        driver = {"timeout": CONNECT_SECONDS, "server_settings": settings}
         return ServerLink(url, {**POOL, "connect_args": driver})
 
 
@@ -334,7 +339,11 @@ class Mariadb(Dialect):
 
     def link(self, url: URL) -> Link:
         """Reach the server over asyncmy; read what is committed, so that no gap is locked."""
-        driver = {"connect_timeout": CONNECT_SECONDS, "charset": "utf8mb4"}
+        driver = {
+            "connect_timeout": CONNECT_SECONDS,
+            "charset": "utf8mb4",
+            "init_command": f"SET SESSION idle_transaction_timeout = {IDLE_SECONDS}",
+        }
         level = {"isolation_level": "READ COMMITTED"}
         return ServerLink(url, {**POOL, **level, "connect_args": driver})
 
