@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from heapq import heapify, heapreplace
 from itertools import chain, islice
-from statistics import correlation, fmean, median
+from statistics import fmean, median
 
 from rich.progress import Progress
 
 from bench.report import Part, Row, ratio
+from mimawari.app.check_hot import spearman
 from mimawari.sim.market import ENDED, ON_SALE, SOLD
 from mimawari.sim.market_api import PAGE_SIZE, cut
 from mimawari.sim.market_items import FRANCHISES, WARES, fold
@@ -261,18 +262,12 @@ def judge(searches: Sequence[Search], watched: Sequence[Watched], pages: Pages) 
             )
             for search in searches
         ]
-        agreements.append(correlation(_ranks(ours), _ranks(truth)))
+        agreements.append(spearman(ours, truth))
     return Outcome(
         requests=sum(len(one.counts) for one in watched) * (pages.on_sale + pages.sold),
         sales_seen=seen / true,
         rank_agreement=fmean(agreements),
     )
-
-
-def _ranks(values: Sequence[float]) -> list[float]:
-    """Rank values; equals share the mean of their ranks."""
-    ordered = sorted(values)
-    return [(bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 for value in values]
 
 
 POLICIES = {

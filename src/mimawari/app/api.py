@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from annotated_types import Ge, Le
-from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Security
+from fastapi import APIRouter, FastAPI, Path, Query, Security
 from fastapi.security import APIKeyHeader
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.exceptions import HTTPException
@@ -13,6 +13,7 @@ from mimawari import __version__
 from mimawari.app.edge import Allowance, Edge
 from mimawari.app.envelope import errors, install
 from mimawari.app.ops import System
+from mimawari.edges.system import SystemOf
 from mimawari.errors import NotFound
 from mimawari.kernel.job import JobView, State
 from mimawari.kernel.why import Why, why
@@ -109,13 +110,6 @@ class HealthOut(BaseModel):
 
     status: str
 
-
-def _system(request: Request) -> System:
-    system: System = request.app.state.system
-    return system
-
-
-SystemOf = Annotated[System, Depends(_system)]
 
 jobs = APIRouter(prefix="/api", dependencies=[Security(_key)])
 health = APIRouter()
@@ -217,8 +211,6 @@ def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.system = system
-    app.state.store = system.store
-    app.state.clock = system.clock
     app.include_router(health, tags=["health"])
     app.include_router(jobs, tags=["jobs"])
     for watch in system.watches.all:

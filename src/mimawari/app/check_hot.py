@@ -1,11 +1,13 @@
 """Runs the hot watch on the simulated market in virtual time and judges it by the truth."""
 
 import tempfile
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from statistics import StatisticsError, correlation
 from typing import Any
 
 import httpx2
@@ -215,15 +217,14 @@ def _searches(world: World) -> Iterator[Mapping[str, Any]]:
 
 
 def spearman(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Tell how alike two rankings are, from -1 to 1; equals share their rank."""
-    first, second = _ranks(ours), _ranks(theirs)
-    mean = (len(first) + 1) / 2
-    both = sum((a - mean) * (b - mean) for a, b in zip(first, second, strict=True))
-    spread = (sum((a - mean) ** 2 for a in first) * sum((b - mean) ** 2 for b in second)) ** 0.5
-    return both / spread if spread else 1.0
+    """Tell how alike two rankings are, from -1 to 1; where all are equal there is no difference."""
+    try:
+        return correlation(_ranks(ours), _ranks(theirs))
+    except StatisticsError:
+        return 1.0
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
+    """Rank values; equals share the mean of their ranks."""
     ordered = sorted(values)
-    first = {value: ordered.index(value) for value in set(values)}
-    return [first[value] + (ordered.count(value) + 1) / 2 for value in values]
+    return [(bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 for value in values]

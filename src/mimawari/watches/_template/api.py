@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from annotated_types import Ge, Le
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.exceptions import HTTPException
 
-from mimawari.kernel.ports import Store
+from mimawari.edges.system import SystemOf
 from mimawari.kernel.values import Entry
 from mimawari.text import plain_digits, whole_number
 from mimawari.watches._template import sync
@@ -50,10 +50,9 @@ class PagesOut(BaseModel):
 
 
 @router.get("/pages")
-async def list_pages(request: Request, limit: Most = 100) -> PagesOut:
+async def list_pages(system: SystemOf, limit: Most = 100) -> PagesOut:
     """List the pages."""
-    store: Store = request.app.state.store
-    async with store.read() as reader:
+    async with system.store.read() as reader:
         rows = await reader.execute(select(pages).order_by(pages.c.name).limit(limit))
         shown = [
             PageOut(
@@ -70,20 +69,19 @@ async def list_pages(request: Request, limit: Most = 100) -> PagesOut:
 
 
 @router.post("/pages", status_code=201)
-async def add_page(request: Request, page: PageIn) -> PageOut:
+async def add_page(system: SystemOf, page: PageIn) -> PageOut:
     """Go round to one more page, from now on."""
-    store: Store = request.app.state.store
     every = timedelta(seconds=page.every_seconds)
     entry = Entry(
         member=sync.member_of(page.name),
         kind="example.read",
         args={"page": page.name, "url": page.url, "every_s": page.every_seconds},
-        next_at=request.app.state.clock.now(),
+        next_at=system.clock.now(),
         every=every,
         reason="first run",
     )
     try:
-        async with store.edit() as tx:
+        async with system.store.edit() as tx:
             await sync.save_page(tx, page.name, page.url, every)
             tx.place(entry)
     except IntegrityError as error:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Watch
+from mimawari.sites import mercari
 from mimawari.watches.hot import targets, tasks
 from mimawari.watches.hot.api import router
 from mimawari.watches.hot.cli import app as commands
@@ -13,7 +14,7 @@ watch = Watch(
     tasks=(tasks.crawl, tasks.apply, tasks.rollup, tasks.fold, tasks.forget),
     # A page each three seconds, as somebody who looks through a list would ask for them.
     limits=(Limit(tasks.LIMIT, count=20, per=timedelta(minutes=1)),),
-    breakers={"mercari": BreakerPolicy(failures=2, cool_for=timedelta(minutes=30))},
+    breakers={mercari.NAME: BreakerPolicy(failures=2, cool_for=timedelta(minutes=30))},
     targets=targets.list_targets,
     router=router,
     commands=commands,

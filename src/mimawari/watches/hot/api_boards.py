@@ -10,23 +10,22 @@ from pydantic import BaseModel, Field
 
 from mimawari.edges import exporting, keeping, paging
 from mimawari.edges.paging import Listing
-from mimawari.edges.system import System
+from mimawari.edges.system import System, SystemOf
 from mimawari.errors import NotFound
 from mimawari.kernel.job import State
-from mimawari.watches.hot import alerting, reads, rules
+from mimawari.sites import mercari
+from mimawari.watches.hot import alerting, reads, rules, tasks
 from mimawari.watches.hot.api_models import (
     CoverageOut,
     WindowOut,
     columns_of,
     note_of,
 )
-from mimawari.watches.hot.asking import AlertId, AlertsAsked, BoardAsked, SystemOf
+from mimawari.watches.hot.asking import AlertId, AlertsAsked, BoardAsked
 from mimawari.watches.hot.models import AlertKind
 from mimawari.watches.hot.reads import Board, Ranked, Window
 
 boards_router = APIRouter()
-SITE = "mercari"
-LIMIT = "hot.crawl"
 OURS = "hot."
 MOST_DUE = 1000
 MOST_COUNTED = 20
@@ -251,14 +250,14 @@ async def _count_jobs(system: System) -> list[KindOut]:
 
 
 async def _breaker(system: System) -> WaitOut:
-    view = await system.store.breaker.find(SITE)
+    view = await system.store.breaker.find(mercari.NAME)
     if view is None:
-        return WaitOut(name=SITE, state="closed", until=None, reason=None)
-    return WaitOut(name=SITE, state=view.state, until=view.until, reason=view.reason)
+        return WaitOut(name=mercari.NAME, state="closed", until=None, reason=None)
+    return WaitOut(name=mercari.NAME, state=view.state, until=view.until, reason=view.reason)
 
 
 async def _limit(system: System) -> WaitOut:
-    wait = await system.store.limiter.peek(system.watches.limit(LIMIT))
+    wait = await system.store.limiter.peek(system.watches.limit(tasks.LIMIT))
     if wait is None:
-        return WaitOut(name=LIMIT, state="free", until=None, reason=None)
-    return WaitOut(name=LIMIT, state="waiting", until=wait.until, reason=wait.reason)
+        return WaitOut(name=tasks.LIMIT, state="free", until=None, reason=None)
+    return WaitOut(name=tasks.LIMIT, state="waiting", until=wait.until, reason=wait.reason)

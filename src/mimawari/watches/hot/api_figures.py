@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from mimawari.edges import exporting, keeping, paging
 from mimawari.edges.paging import Listing
-from mimawari.edges.system import System
+from mimawari.edges.system import System, SystemOf
 from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.watches.hot import reads
@@ -40,7 +40,6 @@ from mimawari.watches.hot.asking import (
     PeriodsAsked,
     SourceId,
     SpanAsked,
-    SystemOf,
     read_place,
     write_moment,
     write_place,

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from mimawari.edges import exporting, paging
 from mimawari.edges.paging import Listing
-from mimawari.edges.system import System
+from mimawari.edges.system import System, SystemOf
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.kernel.why import why
@@ -28,7 +28,7 @@ from mimawari.watches.hot.api_models import (
     TriggeredOut,
     columns_of,
 )
-from mimawari.watches.hot.asking import IpId, IpsAsked, SystemOf
+from mimawari.watches.hot.asking import IpId, IpsAsked
 from mimawari.watches.hot.models import Ip, NewIp
 from mimawari.watches.hot.tables import ips
 
@@ -149,13 +149,8 @@ async def _change(system: System, ip_id: int, given: IpIn | IpPatch) -> IpDetail
         raise await _taken(system, new) from error
     if changed is None:
         raise _unknown(ip_id)
-    await _forget_answers(system, ip_id)
+    await reads.drop_kept(system.store.cache, ip_id)
     return await _detail(system, changed)
-
-
-async def _forget_answers(system: System, ip_id: int) -> None:
-    for prefix in (reads.LEADERBOARD, reads.of_ip(ip_id)):
-        await system.store.cache.drop(prefix)
 
 
 @ips_router.delete("/ips/{ip_id}", status_code=204)
@@ -165,7 +160,7 @@ async def remove_ip(system: SystemOf, ip_id: IpId) -> None:
         was_there = await targets.remove_ip(tx, ip_id)
     if not was_there:
         raise _unknown(ip_id)
-    await _forget_answers(system, ip_id)
+    await reads.drop_kept(system.store.cache, ip_id)
 
 
 @ips_router.post("/ips/{ip_id}/trigger", status_code=202)
@@ -209,6 +204,6 @@ async def import_ips(system: SystemOf, request: Request) -> ImportedOut:
     except IntegrityError as error:
         message = "one of these keywords was added by somebody else just now; send the file again"
         raise HTTPException(409, message) from error
-    await system.store.cache.drop(reads.LEADERBOARD)
+    await reads.drop_kept(system.store.cache)
     bad = [BadRowOut(line=row.line, message=row.message) for row in done.bad]
     return ImportedOut(added=done.added, updated=done.updated, bad=bad)

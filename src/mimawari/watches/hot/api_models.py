@@ -10,7 +10,16 @@ from mimawari.kernel.values import Entry
 from mimawari.settings import Settings
 from mimawari.watches.hot import rules
 from mimawari.watches.hot.asking import LINE, checking, described
-from mimawari.watches.hot.models import Coverage, Ip, Kind, NewIp, Status
+from mimawari.watches.hot.models import (
+    MOST_TAG_TEXT,
+    MOST_TAGS,
+    MOST_TEXT,
+    Coverage,
+    Ip,
+    Kind,
+    NewIp,
+    Status,
+)
 from mimawari.watches.hot.rules import HEAVIEST, LIGHTEST
 from mimawari.watches.hot.sync import make_coverage
 from mimawari.watches.hot.targets import pace_of
@@ -22,27 +31,29 @@ _SAYS = "must have 1 to {} characters, not only spaces and no control characters
 
 Name = Annotated[
     str,
-    AfterValidator(checking(_FILLED, _SAYS.format(200), 200)),
+    AfterValidator(checking(_FILLED, _SAYS.format(MOST_TEXT), MOST_TEXT)),
     AfterValidator(str.strip),
-    described(_FILLED, minLength=1, maxLength=200),
+    described(_FILLED, minLength=1, maxLength=MOST_TEXT),
 ]
 Tag = Annotated[
     str,
-    AfterValidator(checking(_FILLED, _SAYS.format(50), 50)),
+    AfterValidator(checking(_FILLED, _SAYS.format(MOST_TAG_TEXT), MOST_TAG_TEXT)),
     AfterValidator(str.strip),
-    described(_FILLED, minLength=1, maxLength=50),
+    described(_FILLED, minLength=1, maxLength=MOST_TAG_TEXT),
 ]
 English = Annotated[
     str,
-    AfterValidator(checking(LINE, "must have at most 200 characters, none of control", 200)),
+    AfterValidator(
+        checking(LINE, f"must have at most {MOST_TEXT} characters, none of control", MOST_TEXT)
+    ),
     AfterValidator(str.strip),
-    described(LINE, maxLength=200),
+    described(LINE, maxLength=MOST_TEXT),
 ]
 Weight = Annotated[
     float,
     Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False, description="How often; 1 is usual."),
 ]
-Tags = Annotated[list[Tag], Field(max_length=20)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS)]
 
 
 class IpIn(BaseModel):

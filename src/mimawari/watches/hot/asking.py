@@ -6,16 +6,14 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
-from fastapi import Depends, Path
+from fastapi import Path
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from mimawari.columns import to_micros, to_time
-from mimawari.edges.system import System, system_of
 from mimawari.text import plain_digits
-from mimawari.watches.hot.models import Status
+from mimawari.watches.hot.models import LARGEST_ID, Status
 from mimawari.watches.hot.reads import Board, Place
 
-LARGEST_ID = 2**31 - 1
 A_PAGE = 50
 MOST_SEARCHED = 100
 
@@ -82,7 +80,6 @@ def write_place(place: Place) -> str:
     return f"{to_micros(place.first_seen_at)}.{place.source_id.encode().hex()}"
 
 
-SystemOf = Annotated[System, Depends(system_of)]
 Id = Annotated[int, Ge(1), Le(LARGEST_ID), BeforeValidator(plain_digits)]
 IpId = Annotated[Id, Path(description="An IP's id.")]
 AlertId = Annotated[Id, Path(description="An alert's id.")]

@@ -14,7 +14,6 @@ from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.watches.hot import alerting, cli_ips, reads, targets
 from mimawari.watches.hot.cli_cells import (
-    LARGEST_ID,
     IpId,
     absent,
     alert_fields,
@@ -26,7 +25,7 @@ from mimawari.watches.hot.cli_cells import (
     sum_up,
     why_waits,
 )
-from mimawari.watches.hot.models import Ip
+from mimawari.watches.hot.models import LARGEST_ID, Ip
 from mimawari.watches.hot.reads import Board, Ranked, Window
 from mimawari.watches.hot.sync import HOUR
 

@@ -14,9 +14,8 @@ from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.kernel.why import Why, why
 from mimawari.watches.hot import rules, targets
-from mimawari.watches.hot.models import AlertKind, Coverage, Ip
+from mimawari.watches.hot.models import LARGEST_ID, AlertKind, Coverage, Ip
 
-LARGEST_ID = 2**31 - 1
 IpId = Annotated[int, typer.Argument(min=1, max=LARGEST_ID, help="The id that `ip ls` shows.")]
 
 LEVELS = {"critical": "bold red", "warning": "yellow", "info": "cyan"}

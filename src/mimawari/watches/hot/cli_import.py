@@ -18,8 +18,6 @@ from mimawari.watches.hot.importing import Imported, Parsed
 
 LONG = 500
 """From so many rows on an import shows that it is at work."""
-EVERY_IP = "hot:ip:"
-"""How the names of all that the cache holds of IPs begin."""
 
 
 class Form(StrEnum):
@@ -101,8 +99,7 @@ async def _save(opened: System, parsed: Parsed) -> Imported:
         raise BadInput(
             "somebody else has just added one of these keywords; import the file again"
         ) from error
-    for prefix in (reads.LEADERBOARD, EVERY_IP):
-        await opened.store.cache.drop(prefix)
+    await reads.drop_kept(opened.store.cache)
     return done
 
 

@@ -17,7 +17,6 @@ from mimawari.kernel.why import Why
 from mimawari.text import clean, format_duration
 from mimawari.watches.hot import importing, reads, rules, targets
 from mimawari.watches.hot.cli_cells import (
-    LARGEST_ID,
     IpId,
     absent,
     alert_fields,
@@ -28,7 +27,7 @@ from mimawari.watches.hot.cli_cells import (
     why_waits,
 )
 from mimawari.watches.hot.cli_import import import_file
-from mimawari.watches.hot.models import Ip, NewIp
+from mimawari.watches.hot.models import LARGEST_ID, Ip, NewIp
 from mimawari.watches.hot.reads import Window
 from mimawari.watches.hot.sync import HOUR, make_coverage
 from mimawari.watches.hot.tables import hours, items
@@ -274,8 +273,7 @@ def remove(
         if yes:
             async with opened.store.edit() as tx:
                 await targets.remove_ip(tx, ip_id)
-            for prefix in (reads.LEADERBOARD, reads.of_ip(ip_id)):
-                await opened.store.cache.drop(prefix)
+            await reads.drop_kept(opened.store.cache, ip_id)
             show.say(f"{show.plain(ip.name)} is forgotten, with {kept}.")
         else:
             show.say(f"{show.plain(ip.name)} would be forgotten, with {kept}. Give --yes to do it.")

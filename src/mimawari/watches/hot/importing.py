@@ -14,13 +14,11 @@ from mimawari.kernel.ports import Tx
 from mimawari.settings import Settings
 from mimawari.text import clean, one_line
 from mimawari.watches.hot import targets
-from mimawari.watches.hot.models import Ip, NewIp
+from mimawari.watches.hot.models import MOST_TAG_TEXT, MOST_TAGS, MOST_TEXT, Ip, NewIp
 from mimawari.watches.hot.rules import HEAVIEST, LIGHTEST
 
 MOST_ROWS = 10_000
 MOST_BYTES = 5 * 1024 * 1024
-MOST_TEXT = 200
-MOST_TAGS, MOST_TAG_TEXT = 20, 50
 FIELDS = ("name", "keyword", "name_en", "weight", "active", "tags")
 FIGURES = frozenset(
     {

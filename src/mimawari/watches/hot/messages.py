@@ -52,20 +52,12 @@ def write_request(request: Request) -> dict[str, Any]:
             ip_id=request.ip_id,
             keyword=request.keyword,
             task_id=request.task_id,
-            created_at=int(request.created_at.timestamp()),
+            created_at=int(request.created_at.timestamp()) if request.created_at else 0,
             retry_count=request.retry_count,
             pages_on_sale=request.pages_on_sale,
             pages_sold=request.pages_sold,
         )
     )
-
-
-def write_target(ip_id: int, keyword: str, pages_on_sale: int, pages_sold: int) -> dict[str, Any]:
-    """Write what every request for an IP says; its job adds its own id and time."""
-    request = CrawlRequest(
-        ip_id=ip_id, keyword=keyword, pages_on_sale=pages_on_sale, pages_sold=pages_sold
-    )
-    return MessageToDict(request)
 
 
 def parse_request(args: Mapping[str, Any], job_id: str, enqueued_at: datetime) -> Request:

@@ -4,6 +4,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+LARGEST_ID = 2**31 - 1
+MOST_TEXT = 200
+MOST_TAGS, MOST_TAG_TEXT = 20, 50
+
 
 class Status(StrEnum):
     """Where an item stands, as far as counting goes."""
@@ -45,15 +49,15 @@ LEVELS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A crawl that is asked for."""
+    """A crawl that is asked for; its job adds its own id and time where they are not said."""
 
     ip_id: int
     keyword: str
-    task_id: str
-    created_at: datetime
-    retry_count: int
     pages_on_sale: int
     pages_sold: int
+    task_id: str = ""
+    created_at: datetime | None = None
+    retry_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
 
-from mimawari.kernel.ports import Reader
+from mimawari.kernel.ports import Cache, Reader
 from mimawari.watches.hot import rules
 from mimawari.watches.hot.models import Ip, Status
 from mimawari.watches.hot.rollups import TABLES, Period
@@ -21,9 +21,18 @@ LEADERBOARD = "hot:leaderboard:"
 MOST_RANKED = 100
 
 
+OF_IPS = "hot:ip:"
+
+
 def of_ip(ip_id: int) -> str:
     """Name what the cache holds of an IP."""
-    return f"hot:ip:{ip_id}:"
+    return f"{OF_IPS}{ip_id}:"
+
+
+async def drop_kept(cache: Cache, ip_id: int | None = None) -> None:
+    """Forget the answers that a change to an IP, or to any, has made old."""
+    for prefix in (LEADERBOARD, OF_IPS if ip_id is None else of_ip(ip_id)):
+        await cache.drop(prefix)
 
 
 class Board(StrEnum):

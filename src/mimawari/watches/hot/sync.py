@@ -1,7 +1,7 @@
 """Applies crawls to what the hot watch keeps; never the network."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -38,7 +38,7 @@ class Applied:
     inflow: int
     outflow: int
     hour: Flow | None
-    """None if nothing was counted: a first crawl, a failed one, or one that came late."""
+    """None if nothing was counted: up to the first whole crawl, and where one failed."""
     is_latest: bool
 
 
@@ -101,10 +101,7 @@ async def apply_crawl(tx: Tx, crawl: Crawl, now: datetime) -> Applied | None:
     counted = compared.changes if ip.baseline_at is not None else ()
     inflow = sum(change.kind is Kind.NEW_LISTING for change in counted)
     outflow = sum(change.kind in SALES for change in counted)
-    rows = [
-        {"ip_id": ip.id, "at": crawl.crawled_at, **asdict(change)}  # one row a change
-        for change in counted
-    ]
+    rows = [{"ip_id": ip.id, "at": crawl.crawled_at, **asdict(change)} for change in counted]
     await tx.save(changes, rows)
     await _save_crawl(tx, crawl, inflow, outflow)
     is_latest = ip.last_crawled_at is None or crawl.crawled_at >= ip.last_crawled_at
@@ -276,8 +273,3 @@ async def find_usual_yen(tx: Tx, ip_id: int, at: datetime) -> float | None:
 async def save_weight(tx: Tx, ip_id: int, weight: float) -> None:
     """Keep how heavy an IP weighs from now on."""
     await tx.execute(update(ips).where(ips.c.id == ip_id).values(weight=weight))
-
-
-def members_of(ip_ids: Sequence[int]) -> list[str]:
-    """Name the places of IPs on the schedule."""
-    return [f"hot:{ip_id}" for ip_id in ip_ids]

@@ -14,7 +14,7 @@ from mimawari.kernel.watch import Target
 from mimawari.settings import Settings
 from mimawari.text import format_duration
 from mimawari.watches.hot import messages, rollups, rules
-from mimawari.watches.hot.models import Coverage, Ip, NewIp, Pace
+from mimawari.watches.hot.models import Coverage, Ip, NewIp, Pace, Request
 from mimawari.watches.hot.sync import coverage_values, make_ip
 from mimawari.watches.hot.tables import ips
 
@@ -35,11 +35,6 @@ def pace_of(settings: Settings) -> Pace:
         least=settings.hot_min_interval,
         most=settings.hot_max_interval,
     )
-
-
-def next_time(weight: float, settings: Settings, now: datetime) -> datetime:
-    """Tell when an IP of a weight that was crawled just now is crawled next."""
-    return now + rules.interval(weight, pace_of(settings))
 
 
 def entry_of(
@@ -65,9 +60,13 @@ def entry_of(
 
 def request_of(ip: Ip, settings: Settings) -> dict[str, Any]:
     """Write what every crawl of an IP is asked for."""
-    return messages.write_target(
-        ip.id, ip.keyword, settings.hot_pages_on_sale, settings.hot_pages_sold
+    request = Request(
+        ip_id=ip.id,
+        keyword=ip.keyword,
+        pages_on_sale=settings.hot_pages_on_sale,
+        pages_sold=settings.hot_pages_sold,
     )
+    return messages.write_request(request)
 
 
 async def list_targets(reader: Reader, settings: Settings) -> Sequence[Target]:

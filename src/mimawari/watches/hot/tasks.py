@@ -19,7 +19,7 @@ from mimawari.watches.hot.models import Coverage, Crawl, Request, Seen, Status, 
 from mimawari.watches.hot.rollups import Period
 from mimawari.watches.hot.sync import Applied
 
-LIMIT = "hot.crawl"
+LIMIT = targets.KIND
 ATTEMPTS = 4
 WIDER = (Period.WEEK, Period.MONTH)
 APPLY_FIRST = 50
@@ -73,7 +73,12 @@ def _seen(item: mercari.Item, site_url: str) -> Seen:
 
 
 @task(
-    "hot.crawl", lease="2m", timeout="10m", attempts=ATTEMPTS, backoff="1m 5m 15m", site="mercari"
+    targets.KIND,
+    lease="2m",
+    timeout="10m",
+    attempts=ATTEMPTS,
+    backoff="1m 5m 15m",
+    site=mercari.NAME,
 )
 async def crawl(job: Job, ctx: Context) -> None:
     """Read the pages on sale, then those sold; a page that fails is skipped and said."""
@@ -152,8 +157,7 @@ async def apply(job: Job, ctx: Context) -> None:
         applied = await sync.apply_crawl(tx, result, now)
         if applied is not None:
             await _follow(tx, result, applied, ctx.settings, now)
-    for prefix in (reads.LEADERBOARD, reads.of_ip(result.ip_id)):
-        await ctx.store.cache.drop(prefix)
+    await reads.drop_kept(ctx.store.cache, result.ip_id)
 
 
 async def _follow(
@@ -177,17 +181,18 @@ async def _follow(
         )
         weight = rules.RULES[settings.hot_rule](ip.weight, brought)
         await sync.save_weight(tx, ip.id, weight)
+    entry = targets.entry_of(ip, weight, settings, now)
     if ip.active:
-        tx.place(targets.entry_of(ip, weight, settings, now))
+        tx.place(entry)
     log.info(
         "applied",
-        what=targets.member_of(ip.id),
+        what=entry.member,
         result="failed" if result.error else "done",
         reason=result.error or (None if applied.hour else "first crawl: stored, not counted"),
         inflow=applied.inflow,
         outflow=applied.outflow,
         weight=weight,
-        next=targets.next_time(weight, settings, now).isoformat() if ip.active else None,
+        next=entry.next_at.isoformat() if ip.active else None,
     )
 
 
