@@ -146,6 +146,12 @@ def _ip_stats_hourly() -> None:
         **EXACT,
         sqlite_with_rowid=False,
     )
+    op.create_index(
+        "ip_stats_hourly_at",
+        "ip_stats_hourly",
+        ["hour_at", "ip_id", "inflow_total", "inflow", "outflow_total", "outflow"],
+        unique=False,
+    )
 
 
 def _ip_stats_monthly() -> None:

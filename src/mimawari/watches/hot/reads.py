@@ -8,7 +8,7 @@ from heapq import nsmallest
 from operator import neg
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Integer, Select, Subquery, and_, case, cast, func, or_, select
 
 from mimawari.kernel.ports import Cache, Reader
 from mimawari.watches.hot import rules
@@ -80,19 +80,43 @@ PACK, MASK = 2**BITS, 2**BITS - 1
 """Two totals travel as one number, so that one look finds both; each stays below 2**31."""
 
 
-def _totals_at(at: datetime) -> Any:
+NEAR = HOUR * 3
+"""Every IP that is crawled as it should be has a row within so long."""
+
+_BEFORE = (hours.c.inflow_total - hours.c.inflow) * PACK + hours.c.outflow_total - hours.c.outflow
+_EVERYTHING = ips.c.inflow_total * PACK + ips.c.outflow_total
+
+
+def _near(at: datetime) -> Subquery:
+    """Find what IPs had counted before a time by one walk along the rows that follow it."""
+    here = (hours.c.hour_at >= at) & (hours.c.hour_at < at + NEAR)
+    # Not the bare column: SQLite would walk along all rows there are, to have them in its order.
+    ip_id = cast(hours.c.ip_id, Integer).label("ip_id")
+    return select(ip_id, func.min(_BEFORE).label("total")).where(here).group_by(ip_id).subquery()
+
+
+def _first(at: datetime) -> Any:
+    """Find what an IP had counted before a time from its first row after it, however late."""
+    here = (hours.c.ip_id == ips.c.id) & (hours.c.hour_at >= at)
+    return select(_BEFORE).where(here).order_by(hours.c.hour_at).limit(1).scalar_subquery()
+
+
+def _total(at: datetime, found: Any) -> Any:
     """Return what an IP had counted before a time: where its last row is older, all of it."""
-    before = (hours.c.inflow_total - hours.c.inflow) * PACK
-    packed = before + hours.c.outflow_total - hours.c.outflow
-    first = (
-        select(packed)
-        .where(hours.c.ip_id == ips.c.id, hours.c.hour_at >= at)
-        .order_by(hours.c.hour_at)
-        .limit(1)
-        .scalar_subquery()
-    )
-    everything = ips.c.inflow_total * PACK + ips.c.outflow_total
-    return case((ips.c.hour_at < at, everything), else_=first)
+    return case((ips.c.hour_at < at, _EVERYTHING), else_=found)
+
+
+def _totals_of(times: Sequence[datetime], ip_ids: Sequence[int]) -> Select[Any]:
+    return select(ips.c.id, *(_total(at, _first(at)) for at in times)).where(ips.c.id.in_(ip_ids))
+
+
+def _totals(times: Sequence[datetime]) -> Select[Any]:
+    nears = [(at, _near(at)) for at in times]
+    found = (_total(at, func.coalesce(near.c.total, _first(at))) for at, near in nears)
+    query = select(ips.c.id, *found).where(ips.c.active)
+    for _, near in nears:
+        query = query.outerjoin(near, near.c.ip_id == ips.c.id)
+    return query
 
 
 async def list_standings(
@@ -103,8 +127,7 @@ async def list_standings(
     Active IPs or those named; one that nothing came to or went from has no standing.
     """
     times = sorted({at for window in windows for at in (window.start_at, window.end_at)})
-    query = select(ips.c.id, *(_totals_at(at) for at in times))
-    query = query.where(ips.c.active if ip_ids is None else ips.c.id.in_(ip_ids))
+    query = _totals(times) if ip_ids is None else _totals_of(times, ip_ids)
     rows = (await reader.execute(query.where(ips.c.hour_at.is_not(None)))).all()
     columns = list(zip(*rows, strict=True)) or [()] * (len(times) + 1)
     totals = dict(zip(times, columns[1:], strict=True))
