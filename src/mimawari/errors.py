@@ -29,12 +29,18 @@ class Gone(JobError):
 
 
 class Blocked(JobError):
-    """A site turned us away; its breaker decides how long we stay away."""
+    """A site turned us away; its breaker decides how long we stay away.
 
-    def __init__(self, site: str, message: str, *, until: datetime | None = None) -> None:
+    No attempt is used up unless the job's own page was `asked` for.
+    """
+
+    def __init__(
+        self, site: str, message: str, *, until: datetime | None = None, asked: bool = True
+    ) -> None:
         super().__init__(message)
         self.site = site
         self.until = until
+        self.asked = asked
 
 
 class Transient(JobError):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import httpx2
@@ -12,7 +13,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.rentals import ORIGIN_AT, Rentals
+from mimawari.sim.rentals import ORIGIN_AT, Rentals, Town
+from mimawari.sim.rentals_names import LAYOUTS
 from tests.sim.asking import AREAS, BIG, ask, embedded, html_of, rooms_in, running
 
 BLOCKED = "ご覧になろうとしているページは現在表示できません"
@@ -101,14 +103,59 @@ def test_events_lead_from_one_truth_to_the_next(site: Rentals, clock: VirtualClo
     assert {event["kind"] for event in after["events"]} == {"listed", "changed", "delisted"}
 
 
-def test_rent_fee_deposit_and_key_money_all_change(site: Rentals, clock: VirtualClock) -> None:
-    clock.step(MONTH)
+def test_everything_about_a_room_changes_and_most_often_its_rent(
+    site: Rentals, clock: VirtualClock
+) -> None:
+    clock.step(2 * MONTH)
     events = site.truth({"since": ORIGIN_AT.isoformat()})["events"]
-    changed = {name for event in events for name in event.get("changes", {})}
-    assert changed == {
+    changed = [frozenset(event["changes"]) for event in events if event["kind"] == "changed"]
+    counts = Counter(name for names in changed for name in names)
+    assert counts.keys() == {
         *("rent_yen", "fee_yen", "deposit_months", "deposit_yen"),
-        *("key_money_months", "key_money_yen"),
+        *("key_money_months", "key_money_yen", "layout", "area_m2", "images"),
     }
+    assert 0.5 < counts["rent_yen"] / len(changed) < 0.7
+    for name in ("layout", "area_m2", "images"):
+        assert 0.02 < counts[name] / len(changed) < 0.1
+        assert {names for names in changed if name in names} == {frozenset({name})}
+
+
+def test_a_room_is_measured_anew_by_little(site: Rentals, clock: VirtualClock) -> None:
+    clock.step(2 * MONTH)
+    events = site.truth({"since": ORIGIN_AT.isoformat()})["events"]
+    for event in events:
+        changes = event.get("changes", {})
+        if area := changes.get("area_m2"):
+            assert 0.03 < abs(area["new"] - area["old"]) < 0.61
+        if layout := changes.get("layout"):
+            places = LAYOUTS.index(layout["old"]), LAYOUTS.index(layout["new"])
+            assert abs(places[0] - places[1]) == 1
+        if images := changes.get("images"):
+            assert 1 <= len(set(images["new"])) == len(images["new"]) <= 4
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_a_door_is_on_the_list_once_and_known_again_however_it_was_measured(seed: int) -> None:
+    town = Town(seed)
+    town.advance(ORIGIN_AT + 4 * MONTH)
+    doors = [(room.building.id, room.unit) for room in town.listed.values()]
+    assert len(set(doors)) == len(doors)
+    measured = {
+        event.room.id
+        for event in town.events
+        if event.before and event.room.layout != event.before.layout and event.kind == "changed"
+    }
+    again = [
+        event
+        for event in town.events
+        if event.kind == "listed" and event.before and event.before.id in measured
+    ]
+    assert len(again) > 3
+    for event in again:
+        assert event.before is not None
+        assert event.room.unit == event.before.unit
+        assert event.room.id != event.before.id
+        assert event.before.id in town.gone
 
 
 def test_some_rooms_come_back_under_a_new_id(site: Rentals, clock: VirtualClock) -> None:

@@ -1,7 +1,7 @@
 """What the pages of the simulated rentals site promise: the truth, in the real one's shape."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 from unicodedata import normalize
@@ -26,7 +26,10 @@ from tests.sim.asking import (
     yen,
 )
 
-LAYOUTS = ("1R", "1K", "1DK", "1LDK", "2K", "2DK", "2LDK", "3K", "3DK", "3LDK")
+LAYOUTS = (
+    *("1R", "1K", "1DK", "1LDK", "2K", "2DK", "2LDK"),
+    *("3K", "3DK", "3LDK", "4K", "4DK", "4LDK"),
+)
 MONTH = timedelta(days=30)
 
 
@@ -262,6 +265,9 @@ async def test_a_detail_page_embeds_its_room(site: Rentals, clock: VirtualClock)
         assert layout(plan) == room["layout"]
         labels = [transport["Label"] for transport in shown["Transports"]]
         assert labels == [label_of(stop) for stop in room["stations"]]
+        images = [f"http://rentals.test{path}" for path in room["images"]]
+        assert [image["Url"] for image in shown["ResizedExternalImageUrls"]] == images
+        assert shown["ExternalImageUrl"] == images[0]
 
 
 async def test_recommendations_wear_the_dress_of_the_room_itself(site: Rentals) -> None:
@@ -279,16 +285,28 @@ async def test_recommendations_wear_the_dress_of_the_room_itself(site: Rentals) 
     assert all(other["Price"] == now[key]["rent_yen"] for key, other in others.items())
 
 
+READ: dict[str, Callable[[Any], Any]] = {
+    "rent_yen": lambda shown: shown["Price"],
+    "layout": lambda shown: LAYOUTS[shown["DetailRoomLayout"] - 1],
+    "area_m2": lambda shown: shown["MonopolyArea"] / 100,
+    "images": lambda shown: [
+        image["Url"].removeprefix("http://rentals.test")
+        for image in shown["ResizedExternalImageUrls"]
+    ],
+}
+
+
+@pytest.mark.parametrize("field", READ)
 async def test_a_change_is_seen_on_the_page_when_it_happens(
-    site: Rentals, clock: VirtualClock
+    site: Rentals, clock: VirtualClock, field: str
 ) -> None:
     clock.step(MONTH)
     events = site.truth({"since": ORIGIN_AT.isoformat()})["events"]
-    event = [e for e in events if "rent_yen" in e.get("changes", {})][-1]
+    event = [e for e in events if field in e.get("changes", {})][-1]
     at = datetime.fromisoformat(event["at"])
     for moment, which in ((at - timedelta(seconds=1), "old"), (at, "new")):
         page = embedded(html_of(await ask(Rentals(VirtualClock(moment), 7), path_of(event))))
-        assert page["property"]["Price"] == event["changes"]["rent_yen"][which]
+        assert READ[field](page["property"]) == event["changes"][field][which]
 
 
 def path_of(event: Any) -> str:
@@ -350,12 +368,27 @@ def words(html: str) -> str:
     return str(tree.text())
 
 
-async def test_every_image_of_a_page_is_there(site: Rentals) -> None:
-    room = site.truth({})["rooms"][0]
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_every_image_of_a_page_is_there(site: Rentals, *, is_changed: bool) -> None:
+    rooms = site.truth({})["rooms"]
+    room = next(room for room in rooms if (len(room["images"]) != 3) == is_changed)
     tree = LexborHTMLParser(html_of(await ask(site, room["path"])))
-    sources = [str(node.attributes["src"]) for node in tree.css("img")]
-    assert len(sources) == 15
+    sources = [
+        str(node.attributes["src"]).removeprefix("http://rentals.test") for node in tree.css("img")
+    ]
+    assert sources[: len(room["images"])] == room["images"]
+    assert len(sources) >= len(room["images"]) + 4
     for source in sources:
-        response = await ask(site, source.removeprefix("http://rentals.test"))
+        response = await ask(site, source)
         assert response.media_type == "image/svg+xml"
         assert bytes(response.body).startswith(b"<svg ")
+
+
+async def test_a_list_shows_the_building_whatever_the_pictures_of_its_rooms(
+    site: Rentals, clock: VirtualClock
+) -> None:
+    clock.step(MONTH)
+    for html in await read_list(site, BIG):
+        for building in embedded(html)["properties"]:
+            path = f"/_rent/image/{building['StructureId']}/0.svg"
+            assert building["ExternalImageUrl"] == f"http://rentals.test{path}"

@@ -20,10 +20,11 @@ from mimawari.store.sql.engine import Session
 from mimawari.store.sql.migrate import find_version, upgrade
 from mimawari.store.sql.tables import metadata
 from mimawari.watches.hot.tables import metadata as hot
+from mimawari.watches.rentals.tables import metadata as rentals
 from tests.conftest import Databases
 
-HEAD = "0002"
-ALL = [metadata, hot]
+HEAD = "0003"
+ALL = [metadata, hot, rentals]
 """The tables of the kernel and of every watch."""
 
 
@@ -94,7 +95,7 @@ async def test_names_are_exact_in_every_table_of_mariadb(engine: str, empty: Sql
     await upgrade(empty.database)
     query = text(
         "SELECT table_name, engine, table_collation FROM information_schema.tables"
-        " WHERE table_schema = DATABASE() AND table_name <> 'alembic_version'"
+        " WHERE table_schema = DATABASE() AND table_name <> 'alembic_version' AND table_type = 'BASE TABLE'"
     )
     async with empty.read() as reader:
         rows = (await reader.execute(query)).all()

@@ -8,8 +8,9 @@ from typing import Any
 import structlog
 
 from mimawari.errors import StoreDown, Wait
-from mimawari.kernel.job import Job
+from mimawari.kernel.job import Job, State
 from mimawari.kernel.ports import Clock, Store, Tx
+from mimawari.kernel.signal import ENDS
 from mimawari.kernel.values import Grant
 from mimawari.kernel.watch import Watches
 
@@ -100,23 +101,33 @@ class Context:
         await self.store.limiter.settle(grant)
         self.grants.remove(grant)
 
-    async def hold(self, until: datetime, reason: str) -> None:
-        """Give nobody leave under the same limit before a time, as the site asks."""
-        if self._asked is not None:
-            await self.store.limiter.hold(self._asked[0], until, reason)
+    async def peek(self, name: str) -> None:
+        """Raise until when there is no leave under a limit, if that is long; take none."""
+        wait = await self.store.limiter.peek(self._watches.limit(name))
+        if wait is not None and wait.until - self.clock.now() > PATIENCE:
+            raise wait
+
+    async def hold(self, until: datetime, reason: str, *names: str) -> None:
+        """Give nobody leave before a time: under the limits named, or the one asked last."""
+        asked = (self._asked[0],) if self._asked else ()
+        for name in names or asked:
+            await self.store.limiter.hold(name, until, reason)
 
     @asynccontextmanager
-    async def commit(self, job: Job) -> AsyncIterator[Tx]:
-        """Open the one transaction that ends the job."""
-        async with self.store.commit(job) as tx:
+    async def commit(self, job: Job, *, gone: str | None = None) -> AsyncIterator[Tx]:
+        """Open the one transaction that ends the job: done, or gone for good for a reason."""
+        state = State.DONE if gone is None else State.PERMANENT_FAIL
+        async with self.store.commit(job, state, gone) as tx:
             yield tx
         self.committed = True
+        self.store.signal.tell(ENDS)
         log.info(
             "job ended",
             what=job.kind,
             id=job.id,
             target=job.target,
-            result="done",
+            result=state,
+            reason=gone,
             attempt=job.attempt,
         )
 

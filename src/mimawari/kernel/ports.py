@@ -102,6 +102,10 @@ class Queue(Protocol):
         """List claimed jobs whose lease has run out; changes nothing."""
         ...
 
+    async def hasten(self, key: str, priority: int) -> JobView | None:
+        """Let the live job that holds a key go before others, at its own time; return it."""
+        ...
+
     async def requeue(self, job_id: str) -> bool:
         """Bring a dead letter (`failed`) back with all its attempts; say whether there was one."""
         ...
@@ -118,8 +122,8 @@ class Queue(Protocol):
         """Name the kinds that have live jobs."""
         ...
 
-    async def counts(self) -> Mapping[State, int]:
-        """Count the jobs in each state."""
+    async def counts(self, kind: str | None = None) -> Mapping[State, int]:
+        """Count the jobs in each state, of all kinds or of one."""
         ...
 
     async def find(self, job_id: str) -> JobView | None:
@@ -145,8 +149,8 @@ class Queue(Protocol):
         """Return the page that was kept with a dead letter."""
         ...
 
-    async def purge(self, state: State, before: datetime) -> int:
-        """Forget jobs that ended so before a time; say how many."""
+    async def purge(self, state: State, before: datetime, kind: str | None = None) -> int:
+        """Forget jobs that ended so before a time, of all kinds or of one; say how many."""
         ...
 
 
@@ -377,7 +381,9 @@ class Store(Protocol):
         """The signal."""
         ...
 
-    def commit(self, job: Job) -> AbstractAsyncContextManager[Tx]:
+    def commit(
+        self, job: Job, state: State = State.DONE, reason: str | None = None
+    ) -> AbstractAsyncContextManager[Tx]:
         """Open the transaction that ends a job; refuses with LeaseLost before any effect."""
         ...
 

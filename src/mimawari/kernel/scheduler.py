@@ -71,6 +71,7 @@ class Scheduler:
     async def run(self) -> None:
         """Enqueue until cancelled."""
         log.info("scheduler started", batch=self._batch, deepest=self._deepest)
+        self._watches.tell_started("scheduler")
         await tick_for_ever(self.tick, self._bell, self._clock, log)
 
     async def tick(self) -> datetime:

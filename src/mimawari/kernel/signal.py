@@ -10,6 +10,8 @@ from mimawari.kernel.ports import Clock
 JOBS = "jobs"
 SCHEDULE = "schedule"
 OUTBOX = "outbox"
+ENDS = "ends"
+"""Rung in the process where a job ends; who waits in another one looks now and then."""
 TOPICS = (JOBS, SCHEDULE, OUTBOX)
 
 

@@ -76,6 +76,12 @@ class Target:
     last_run_at: datetime | None = None
 
 
+Limits = tuple[Limit, ...] | Callable[[Settings], tuple[Limit, ...]]
+"""What a watch may ask of its sites: always the same, or as the settings say."""
+
+Started = Callable[[str, Settings], None]
+"""Tells the log that a part (`worker`, `scheduler`) has started; what that means to a watch."""
+
 Targets = Callable[[Reader, Settings], Awaitable[Sequence[Target]]]
 
 
@@ -85,9 +91,10 @@ class Watch:
 
     name: str
     tasks: tuple[Task, ...]
-    limits: tuple[Limit, ...] = ()
+    limits: Limits = ()
     breakers: Mapping[str, BreakerPolicy] = field(default_factory=dict)
     targets: Targets | None = None
+    started: Started | None = None
     tables: Any = None
     router: Any = None
     commands: Any = None
@@ -100,8 +107,19 @@ class Watches:
         self.all = tuple(watches)
         self.settings = settings
         self.tasks = _unique((task.kind, task) for watch in self.all for task in watch.tasks)
-        self._limits = _unique((limit.name, limit) for watch in self.all for limit in watch.limits)
+        self._limits = _unique(
+            (limit.name, limit) for watch in self.all for limit in self._limits_by(watch)
+        )
         self._breakers = _unique(item for watch in self.all for item in watch.breakers.items())
+
+    def _limits_by(self, watch: Watch) -> tuple[Limit, ...]:
+        return watch.limits(self.settings) if callable(watch.limits) else watch.limits
+
+    def tell_started(self, part: str) -> None:
+        """Let every watch tell the log that a part has started."""
+        for watch in self.all:
+            if watch.started is not None:
+                watch.started(part, self.settings)
 
     def limit(self, name: str) -> Limit:
         """Find a limit by its name."""

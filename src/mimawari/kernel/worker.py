@@ -16,14 +16,19 @@ from mimawari.errors import BadInput, Blocked, JobError, LeaseLost, StoreDown, T
 from mimawari.kernel import outcome
 from mimawari.kernel.context import Context, OpenHttp
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, State, Want
-from mimawari.kernel.loop import AGAIN, LONGEST, whole
+from mimawari.kernel.loop import AGAIN, whole
 from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.rescue import rescue
-from mimawari.kernel.signal import JOBS
+from mimawari.kernel.signal import ENDS, JOBS
 from mimawari.kernel.watch import Task, Watches
 
 STOP_FOR = timedelta(seconds=20)
 """How long running jobs may go on after a stop was asked for; then they are given back."""
+
+ALIVE = "worker:alive"
+"""The cache holds this while some worker runs."""
+ALIVE_EVERY = timedelta(minutes=1)
+ALIVE_FOR = 3 * ALIVE_EVERY
 
 BREATH = timedelta(milliseconds=200)
 LOOK_FOR_SUSPECTS = timedelta(seconds=1)
@@ -67,7 +72,7 @@ class Worker:
         self._held: dict[str, datetime] = {}
         self._bell = store.signal.bell(JOBS)
         self._stopping = False
-        self._suspects_at = clock.now()
+        self._suspects_at = self._alive_at = clock.now()
 
     @property
     def running(self) -> int:
@@ -82,6 +87,7 @@ class Worker:
     async def run(self) -> None:
         """Work until cancelled; then let running jobs end, and give back the others."""
         log.info("worker started", worker=self._name, kinds=sorted(self._watches.tasks))
+        self._watches.tell_started("worker")
         try:
             while True:
                 await self._step()
@@ -92,12 +98,18 @@ class Worker:
     async def _step(self) -> None:
         try:
             began = self._clock.now()
+            await self._say_alive(began)
             # A turn holds ends and jobs, which a worker that is cancelled must not lose.
             claimed = await whole(self.turn())
             await self._rest(began, claimed)
         except StoreDown as error:
             log.warning("store down", result="retry", reason=str(error), next=str(AGAIN))
             await self._bell.wait(self._clock, self._clock.now() + AGAIN)
+
+    async def _say_alive(self, now: datetime) -> None:
+        if now >= self._alive_at:
+            await self._store.cache.set(ALIVE, self._name.encode(), ALIVE_FOR)
+            self._alive_at = now + ALIVE_EVERY
 
     async def turn(self) -> int:
         """End what has ended, keep the leases, claim what there is room for, and start it."""
@@ -113,6 +125,8 @@ class Worker:
         except StoreDown:
             self._ends = ends + self._ends
             raise
+        if ends:
+            self._store.signal.tell(ENDS)
         for job_id in turn.refused:
             log.warning("stale end refused", what="job", id=job_id, result="refused")
         for job in turn.jobs:
@@ -122,7 +136,7 @@ class Worker:
     async def _rest(self, began: datetime, claimed: int) -> None:
         """Sleep until a job ends here, one is put, or the next known time."""
         now = self._clock.now()
-        until = min((now + LONGEST, *self.times()))
+        until = min((self._alive_at, *self.times()))
         room = [want.kind for want in self._wants(now)]
         if room and not self._ends:
             due_at = await self._store.queue.next_at(room)
@@ -217,7 +231,11 @@ class Worker:
                 error.until = await self._blocked(error)
         except StoreDown as down:
             error = down
-        end = outcome.end_of(job, task, error, self._clock.now())
+        now = self._clock.now()
+        if isinstance(error, Blocked) and not error.asked:
+            until = error.until or now + task.backoff_after(job.attempt)
+            error = Wait(until, str(error), f"breaker {error.site}")
+        end = outcome.end_of(job, task, error, now)
         if isinstance(error, Wait):
             self._held[task.kind] = error.until
         self._tell(job, end, error)
@@ -296,6 +314,7 @@ class Worker:
 
     async def _last_turn(self) -> None:
         try:
+            await self._store.cache.drop(ALIVE)
             await self.turn()
         except StoreDown as error:
             # What could not be said now is found again when its lease runs out.

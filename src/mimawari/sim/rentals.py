@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 from starlette.requests import Request
@@ -15,7 +15,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Clock
 from mimawari.sim import rentals_pages as pages
-from mimawari.sim.chance import Chance, chance_of, is_lucky
+from mimawari.sim.chance import chance_of, is_lucky
+from mimawari.sim.rentals_changes import change_room
 from mimawari.sim.rentals_names import (
     AREAS,
     Building,
@@ -27,17 +28,18 @@ from mimawari.sim.rentals_names import (
 )
 from mimawari.text import one_line
 
+T = TypeVar("T")
+
 ORIGIN_AT = datetime(2026, 1, 1, tzinfo=UTC)
 """The site's history begins here, so that its state depends on nothing but seed and time."""
 BUILDINGS_A_PAGE = 30
 MOST_ROOMS = 6
 RECOMMENDED = 4
-LOW_RENT_YEN = 25_000
 PAUSE_FOR = timedelta(minutes=12)
 _KINDS, _SHARES = ("listed", "changed", "delisted"), (30, 40, 30)
+DETAIL = re.compile(r"/rent/detail/(_?[0-9a-f]{44})/")
 _SEARCH = re.compile(r"/rent/search/([0-9]{2}/[0-9]{2}/[0-9]{5})/")
 _BUILDING = re.compile(r"/rent/search/s/([0-9]{12})/")
-_DETAIL = re.compile(r"/rent/detail/(_?[0-9a-f]{44})/")
 _IMAGE = re.compile(r"/_rent/image/([0-9]{12})/([0-9])\.svg")
 _PAGE = re.compile(r"[1-9][0-9]{0,5}")
 
@@ -86,7 +88,16 @@ class Town:
         """List a building's rooms, the one listed first before the others."""
         return [self.listed[room_id] for room_id in self._ids[building.id]]
 
-    def list_buildings(self, path: str) -> list[Building]:
+    def find_list(self, path: str) -> tuple[str, list[Building]] | None:
+        """Find the title and the buildings of the list at an address; None if there is none."""
+        if search := _SEARCH.fullmatch(path):
+            title = next((area.name for area in AREAS if area.path == search[1]), "")
+            return (title, self._list_buildings(search[1])) if title else None
+        one = _BUILDING.fullmatch(path)
+        building = self.buildings.get(one[1]) if one else None
+        return (building.name, [building]) if building else None
+
+    def _list_buildings(self, path: str) -> list[Building]:
         """List an area's buildings, the one with the newest room first."""
         found = [building for building in self.buildings.values() if building.area.path == path]
 
@@ -126,7 +137,7 @@ class Town:
 
     def _change_room(self, building: Building, at: datetime) -> None:
         before = self.listed[self._chance.choice(self._ids[building.id])]
-        room = replace(_change(self._chance, before), updated_at=at)
+        room = replace(change_room(self._chance, before), updated_at=at)
         self.listed[room.id] = room
         self.events.append(Event(at, "changed", room, before))
 
@@ -188,33 +199,25 @@ class Rentals:
         return HTMLResponse(pages.refusal_page(), 500)
 
     def _answer_page(self, request: Request, path: str) -> tuple[int, str]:
-        if detail := _DETAIL.fullmatch(path):
+        if detail := DETAIL.fullmatch(path):
             return self._answer_detail(request, detail[1])
         if path == "/rent/":
             return 200, pages.front_page(AREAS)
-        title, found = "", []
-        if search := _SEARCH.fullmatch(path):
-            title = next((area.name for area in AREAS if area.path == search[1]), "")
-            found = self._town.list_buildings(search[1])
-        elif (one := _BUILDING.fullmatch(path)) and one[1] in self._town.buildings:
-            found = [self._town.buildings[one[1]]]
-            title = found[0].name
-        return (200, self._draw_list(request, title, found)) if title else (404, pages.gone_page())
+        found = self._town.find_list(path)
+        return (200, self._draw_list(request, *found)) if found else (404, pages.gone_page())
 
     def _draw_list(self, request: Request, title: str, found: Sequence[Building]) -> str:
-        given = request.query_params.get("page", "")
-        number = int(given) if _PAGE.fullmatch(given) else 1
-        start = (number - 1) * BUILDINGS_A_PAGE
+        number = parse_page(request.query_params.get("page", ""))
         blocks = [(building, self._town.rooms_of(building)) for building in found]
         leaf = pages.Leaf(
             title=title,
             path=request.url.path,
             number=number,
-            last=-(-len(found) // BUILDINGS_A_PAGE),
+            last=count_pages(found),
             rooms=sum(len(rooms) for _, rooms in blocks),
         )
         view = pages.View(_origin(request), self._clock.now())
-        return pages.list_page(view, leaf, blocks[start : start + BUILDINGS_A_PAGE])
+        return pages.list_page(view, leaf, cut_page(blocks, number))
 
     def _answer_detail(self, request: Request, room_id: str) -> tuple[int, str]:
         room = self._town.listed.get(room_id)
@@ -231,27 +234,24 @@ class Rentals:
         return Response(draw_building(building, number), media_type="image/svg+xml")
 
 
+def parse_page(given: str) -> int:
+    """Read the number of a list's page; what is none means the first."""
+    return int(given) if _PAGE.fullmatch(given) else 1
+
+
+def cut_page(found: Sequence[T], number: int) -> Sequence[T]:
+    """Return what stands on one page of a list."""
+    start = (number - 1) * BUILDINGS_A_PAGE
+    return found[start : start + BUILDINGS_A_PAGE]
+
+
+def count_pages(found: Sequence[Building]) -> int:
+    """Count the pages of a list."""
+    return -(-len(found) // BUILDINGS_A_PAGE)
+
+
 def _origin(request: Request) -> str:
     return escape(str(request.base_url).rstrip("/"))
-
-
-def _change(chance: Chance, room: Room) -> Room:
-    """Change one of the amounts, most often the rent, to one that it was not before."""
-    field = chance.choices(("rent", "fee", "deposit", "key_money"), (70, 12, 10, 8))[0]
-    match field:
-        case "rent":
-            step = chance.choice((-4, -3, -2, -2, -1, -1, 1, 2)) * 1000
-            is_low = room.rent_yen < LOW_RENT_YEN
-            return replace(room, rent_yen=room.rent_yen + (abs(step) if is_low else step))
-        case "fee":
-            fees = [fee for fee in (0, 2000, 3000, 5000, 8000) if fee != room.fee_yen]
-            return replace(room, fee_yen=chance.choice(fees))
-        case "deposit":
-            months = [months for months in (0, 1, 1.5, 2) if months != room.deposit_months]
-            return replace(room, deposit_months=chance.choice(months))
-        case _:
-            months = [months for months in (0, 1, 2) if months != room.key_money_months]
-            return replace(room, key_money_months=chance.choice(months))
 
 
 def _recommend(room: Room, listed: Iterable[Room]) -> list[Room]:
@@ -299,9 +299,10 @@ def _tell(room: Room) -> dict[str, Any]:
             for stop in building.stops
         ],
         "floor": unit.floor,
-        "layout": unit.layout,
-        "area_m2": unit.hundredths_m2 / 100,
+        "layout": room.layout,
+        "area_m2": room.hundredths_m2 / 100,
         "direction": unit.direction,
+        "images": list(room.picture_paths),
         "rent_yen": room.rent_yen,
         "fee_yen": room.fee_yen,
         "deposit_months": room.deposit_months,
@@ -321,5 +322,5 @@ def _tell_event(event: Event) -> dict[str, Any]:
     if event.before is None:
         return told | {"status": event.status}
     old = _tell(event.before)
-    amounts = [key for key in now if key != "updated_at" and now[key] != old[key]]
-    return told | {"changes": {key: {"old": old[key], "new": now[key]} for key in amounts}}
+    changed = [key for key in now if key != "updated_at" and now[key] != old[key]]
+    return told | {"changes": {key: {"old": old[key], "new": now[key]} for key in changed}}

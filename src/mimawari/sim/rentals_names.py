@@ -44,6 +44,8 @@ _CORE = (
 )
 _BACK = ("", "", "", "", " Ⅱ", " 弐番館", " A棟", "第3")
 UNITS_A_BUILDING = 9
+PICTURES = 10
+"""How many pictures there are of a building; each room's page shows some of them."""
 _WALLS = ("#c9b79c", "#b7c4cf", "#d8cfc4", "#a9b8a2", "#cbb0ab", "#bdbccb")
 # The wide forms of digits, full stop and comma stand in Unicode in the same order.
 _WIDE = {ord(sign): ord(sign) + 0xFEE0 for sign in "0123456789.,"}
@@ -140,17 +142,12 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A door of a building; it stays the same however often it is let."""
+    """A door of a building as it was built; it stays the same however often it is let."""
 
     floor: int
     layout: str
     hundredths_m2: int
     direction: str
-
-    @property
-    def label(self) -> str:
-        """The layout as the site writes it."""
-        return "ワンルーム" if self.layout == "1R" else self.layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +173,10 @@ class Building:
         """The whole address."""
         return f"{self.area.name}{self.town}{self.block}"
 
+    def picture_path(self, number: int) -> str:
+        """Tell where one of its pictures is."""
+        return f"/_rent/image/{self.id}/{number}.svg"
+
     def years_old(self, now: datetime) -> int:
         """Count the full years since it was built."""
         year, month = map(int, self.built_on.split("-"))
@@ -193,11 +194,14 @@ class Style:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """A room as it is listed now."""
+    """A room as it is listed now; its door knows how it was built, its agent how he measures."""
 
     id: str
     building: Building
     unit: Unit
+    layout: str
+    hundredths_m2: int
+    pictures: tuple[int, ...]
     rent_yen: int
     fee_yen: int
     deposit_months: float
@@ -227,9 +231,19 @@ class Room:
         return self._dues(self.key_money_months)
 
     @property
+    def layout_label(self) -> str:
+        """The layout as the site writes it."""
+        return "ワンルーム" if self.layout == "1R" else self.layout
+
+    @property
     def m2_label(self) -> str:
         """The size as the site writes it, in HTML."""
-        return f"{self.unit.hundredths_m2 / 100:g}m<sup>2</sup>"
+        return f"{self.hundredths_m2 / 100:g}m<sup>2</sup>"
+
+    @property
+    def picture_paths(self) -> tuple[str, ...]:
+        """Where the pictures of its own page are, in their order."""
+        return tuple(map(self.building.picture_path, self.pictures))
 
     @property
     def floor_label(self) -> str:
@@ -276,6 +290,9 @@ def make_room(chance: Chance, building: Building, unit: Unit, at: datetime) -> R
         id=f"{mark}{building.id}{chance.getrandbits(128):032x}",
         building=building,
         unit=unit,
+        layout=unit.layout,
+        hundredths_m2=unit.hundredths_m2,
+        pictures=(0, 1, 2),
         rent_yen=round(worth * chance.uniform(0.93, 1.07) / 500) * 500,
         fee_yen=chance.choice((0, 0, 2000, 3000, 3500, 5000, 5000, 8000, 10_000, 12_000)),
         deposit_months=chance.choice((0, 0, 1, 1, 1, 1.5, 2)),

@@ -105,10 +105,10 @@ def list_page(view: View, leaf: Leaf, blocks: Blocks) -> str:
 def detail_page(view: View, room: Room, others: Sequence[Room]) -> str:
     """Draw the page of a room, and below it other rooms in the same dress."""
     name = escape(room.building.name)
-    title = f"【Yahoo!不動産】{name} ({room.floor_label}/{room.unit.label})の賃貸物件詳細"
+    title = f"【Yahoo!不動産】{name} ({room.floor_label}/{room.layout_label})の賃貸物件詳細"
     head = f"""<title>{title}</title>
 <meta property="og:title" content="{title}"><meta name="twitter:title" content="{title}">
-<meta property="og:image" content="{_image(view, room.building)}">
+<meta property="og:image" content="{_images(view, room)[0]}">
 <link rel="canonical" href="{view.site}/rent/detail/{room.id}/">"""
     context = {
         "property": _detail_context(view, room),
@@ -211,7 +211,7 @@ def _list_item(view: View, building: Building, rooms: Sequence[Room]) -> str:
     )
     return f"""<li class="ListBukken__item" data-structureid="{building.id}">
 <div class="ListCassette"><div class="ListCassette__thumb">
-<img class="ListCassette__thumb__img" src="{_image(view, building)}" alt="外観"></div>
+<img class="ListCassette__thumb__img" src="{view.site}{building.picture_path(0)}" alt="外観"></div>
 <div class="ListCassette__body"><h2 class="ListCassette__ttl">
 <a class="ListCassette__ttl__link" href="{own}">
 <span class="ListCassette__ttl__txt">{escape(building.name)}</span></a></h2>
@@ -235,7 +235,7 @@ def _list_room(room: Room) -> str:
 <div class="ListCassetteRoom__dtl__price">{room.rent_label}
 <span class="ListCassetteRoom__dtl__price__txtS">管理費等 {room.fee_label}</span></div>
 <div class="ListCassetteRoom__block--layout">
-<div class="ListCassetteRoom__dtl__layout">{room.unit.label}</div>
+<div class="ListCassetteRoom__dtl__layout">{room.layout_label}</div>
 <div class="ListCassetteRoom__dtl__layout">{room.m2_label}</div></div>
 <div class="ListCassetteRoom__block--deposit">{dues}</div>
 <a class="ListCassetteRoom__textLink" href="/rent/detail/{room.id}/">詳細を見る</a></div></li>"""
@@ -253,7 +253,7 @@ def _list_context(view: View, building: Building, rooms: Sequence[Room]) -> dict
         "BuiltOn": building.built_on,
         "YearsOld": age,
         "PropertyCount": len(rooms),
-        "ExternalImageUrl": _image(view, building),
+        "ExternalImageUrl": view.site + building.picture_path(0),
         **_place(building),
         "GroupProperties": [
             {
@@ -270,34 +270,34 @@ def _list_context(view: View, building: Building, rooms: Sequence[Room]) -> dict
 
 
 def _detail_context(view: View, room: Room) -> dict[str, Any]:
-    building, unit = room.building, room.unit
+    building = room.building
     return {
         "PropertyId": room.id,
         "StructureId": building.id,
         "Price": room.rent_yen,
         "MonthlyManagementCost": room.fee_yen,
-        "MonopolyArea": unit.hundredths_m2,
+        "MonopolyArea": room.hundredths_m2,
         **_amounts(room),
         "BuiltOn": building.built_on,
         "YearsOld": building.years_old(view.now),
         "KindName": building.kind,
         "StructureName": building.structure,
-        "Direction": unit.direction,
+        "Direction": room.unit.direction,
         "CanDisplayBuildingName": building.is_named,
         "StructureView": {
             "BuildingName": building.name,
             "TotalFloorNum": building.floors,
-            "FloorNum": str(unit.floor),
+            "FloorNum": str(room.unit.floor),
             "FloorNameLabel": room.storeys_label,
         },
         **_place(building),
         "DetailsView": {
-            "RoomLayoutBreakdown": f"{unit.label} (洋室{unit.hundredths_m2 / 450:.1f})",
+            "RoomLayoutBreakdown": f"{room.layout_label} (洋室{room.hundredths_m2 / 450:.1f})",
             "ContractPeriod": "普通借家 24ヶ月",
             "Remark": '鍵交換費 22,000円; {詳細は "店頭" で}</script>',
         },
-        "ExternalImageUrl": _image(view, building),
-        "ResizedExternalImageUrls": [{"Url": _image(view, building, n)} for n in range(3)],
+        "ExternalImageUrl": _images(view, room)[0],
+        "ResizedExternalImageUrls": [{"Url": image} for image in _images(view, room)],
     }
 
 
@@ -308,7 +308,7 @@ def _amounts(room: Room) -> dict[str, Any]:
         "SecurityDepositLabel": room.deposit_label,
         "KeyMoneyLabel": room.key_money_label,
         "MonopolyAreaLabel": room.m2_label,
-        "DetailRoomLayout": LAYOUTS.index(room.unit.layout) + 1,
+        "DetailRoomLayout": LAYOUTS.index(room.layout) + 1,
     }
 
 
@@ -339,14 +339,14 @@ def _heading(tag: str, room: Room) -> str:
     return (
         f'<{tag} class="DetailHeadingLarge__title"><span>{escape(room.building.name)}</span>'
         '<span class="DetailHeadingLarge__note">'
-        f"&#xff08;{room.floor_label}/{room.unit.label}/{room.m2_label}&#xff09;</span></{tag}>"
+        f"&#xff08;{room.floor_label}/{room.layout_label}/{room.m2_label}&#xff09;</span></{tag}>"
     )
 
 
 def _summary(view: View, room: Room) -> str:
     images = "".join(
-        f'<img class="DetailSummary__image" src="{_image(view, room.building, number)}" alt="外観">'
-        for number in range(3)
+        f'<img class="DetailSummary__image" src="{image}" alt="外観">'
+        for image in _images(view, room)
     )
     amount = room.rent_label.removesuffix("万円")
     return f"""<div class="DetailSummary"><div class="DetailSummary__images">{images}</div>
@@ -357,7 +357,7 @@ def _summary(view: View, room: Room) -> str:
 
 
 def _table(view: View, room: Room) -> str:
-    building, unit = room.building, room.unit
+    building = room.building
     year, month = building.built_on.split("-")
     stops = "".join(
         '<li class="DetailSummaryTable__access"><a class="_SummaryStation" href="/rent/">'
@@ -367,14 +367,14 @@ def _table(view: View, room: Room) -> str:
     rows = (
         ("賃料/管理費・共益費等", f"{room.rent_label} / {room.fee_label}"),
         ("敷金/礼金", f"{room.deposit_label} / {room.key_money_label}"),
-        ("間取り", unit.label),
+        ("間取り", room.layout_label),
         ("専有面積", room.m2_label),
         ("階建/階", room.storeys_label),
         ("築年数", f"築{building.years_old(view.now)}年&#xff08;{year}年{month}月&#xff09;"),
         ("所在地", f"{building.address}{_MAP}"),
         ("交通", f"<ul>{stops}</ul>"),
         ("構造", building.structure),
-        ("方位", unit.direction),
+        ("方位", room.unit.direction),
         ("建物名", escape(building.name)),
         ("建物種別", building.kind),
     )
@@ -394,5 +394,5 @@ def _icon(name: str) -> str:
     )
 
 
-def _image(view: View, building: Building, number: int = 0) -> str:
-    return f"{view.site}/_rent/image/{building.id}/{number}.svg"
+def _images(view: View, room: Room) -> list[str]:
+    return [view.site + path for path in room.picture_paths]

@@ -3,8 +3,9 @@
 from mimawari.kernel.watch import Watch
 from mimawari.watches._template import watch as example
 from mimawari.watches.hot import watch as hot
+from mimawari.watches.rentals import watch as rentals
 
-INSTALLED: tuple[Watch, ...] = (hot,)
+INSTALLED: tuple[Watch, ...] = (hot, rentals)
 """The watches; a new one is one line here."""
 
 __all__ = ["INSTALLED", "example"]

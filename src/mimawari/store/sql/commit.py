@@ -101,13 +101,15 @@ class SqlCommit:
         self._outbox = outbox
 
     @asynccontextmanager
-    async def open(self, job: Job) -> AsyncIterator[SqlTx]:
+    async def open(
+        self, job: Job, state: State = State.DONE, reason: str | None = None
+    ) -> AsyncIterator[SqlTx]:
         """Open the transaction that ends a job; refuses with LeaseLost before any effect."""
         sealed = False
         try:
             async with self._database.write() as opened:
                 # The fence comes first: it locks the job's row against everybody else.
-                end = End(id=job.id, token=job.token, state=State.DONE)
+                end = End(id=job.id, token=job.token, state=state, reason=reason)
                 if not await opened.run(lambda session: self._queue.end_in(session, [end])):
                     raise LeaseLost(f"job {job.id} is not ours any more")
                 tx = SqlTx(opened, self._database.dialect, job)

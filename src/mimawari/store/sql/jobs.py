@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Row, Select, TextClause, delete, func, null, select, text, union_all
+from sqlalchemy import Row, Select, TextClause, delete, func, null, select, text, true, union_all
 
 from mimawari.columns import to_micros, to_time
 from mimawari.kernel.job import ENDED, LIVE, Job, JobView, State
@@ -67,12 +67,15 @@ class SqlJobs:
             rows = await connection.execute(select(jobs.c.kind).distinct())
             return frozenset(row.kind for row in rows)
 
-    async def counts(self) -> Mapping[State, int]:
-        """Count the jobs in each state."""
-        grouped = union_all(
-            *(select(table.c.state, func.count().label("n")).group_by(table.c.state)
-              for table in (jobs, inbox))
-        )  # fmt: skip
+    async def counts(self, kind: str | None = None) -> Mapping[State, int]:
+        """Count the jobs in each state, of all kinds or of one."""
+        counting = [
+            select(table.c.state, func.count().label("n"))
+            .where(true() if kind is None else table.c.kind == kind)
+            .group_by(table.c.state)
+            for table in (jobs, inbox)
+        ]
+        grouped = union_all(*counting)
         async with self._database.read() as connection:
             found = {row.state: row.n for row in await connection.execute(grouped)}
         return {state: found.get(state, 0) for state in State}
@@ -124,21 +127,23 @@ class SqlJobs:
             page: bytes | None = (await connection.execute(query)).scalar()
         return page
 
-    async def purge(self, state: State, before: datetime) -> int:
-        """Forget jobs that ended so before a time; say how many."""
+    async def purge(self, state: State, before: datetime, kind: str | None = None) -> int:
+        """Forget jobs that ended so before a time, of all kinds or of one; say how many."""
         total = 0
         after: str | None = ""
         while after is not None:
-            gone, after = await self._purge_some(state, before, after)
+            gone, after = await self._purge_some(state, before, kind, after)
             total += gone
         return total
 
     async def _purge_some(
-        self, state: State, before: datetime, after: str
+        self, state: State, before: datetime, kind: str | None, after: str
     ) -> tuple[int, str | None]:
         """Forget some in the order of their making; tell where to go on, if anywhere."""
         some = select(inbox.c.id, inbox.c.enqueued_at, inbox.c.ended_at)
         some = some.where(inbox.c.state == state, inbox.c.id > after).order_by(inbox.c.id)
+        if kind is not None:
+            some = some.where(inbox.c.kind == kind)
         async with self._database.read() as connection:
             rows = (await connection.execute(some.limit(PURGE_BATCH))).all()
         old = [row.id for row in rows if row.ended_at < before]

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from sqlalchemy import select
 
 from mimawari.errors import StoreDown
-from mimawari.kernel.job import Job
+from mimawari.kernel.job import Job, State
 from mimawari.kernel.ports import Clock
 from mimawari.store.sql.breaker import SqlBreaker
 from mimawari.store.sql.cache import SqlCache
@@ -38,9 +38,11 @@ class SqlStore:
         self.signal = self.database.signal
         self._commit = SqlCommit(self.database, self.queue, self.schedule, self.cursor, self.outbox)
 
-    def commit(self, job: Job) -> AbstractAsyncContextManager[SqlTx]:
+    def commit(
+        self, job: Job, state: State = State.DONE, reason: str | None = None
+    ) -> AbstractAsyncContextManager[SqlTx]:
         """Open the transaction that ends a job; refuses with LeaseLost before any effect."""
-        return self._commit.open(job)
+        return self._commit.open(job, state, reason)
 
     def edit(self) -> AbstractAsyncContextManager[SqlTx]:
         """Open a transaction for a person's change, which no job owns."""

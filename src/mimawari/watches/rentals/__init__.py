@@ -1,0 +1,27 @@
+"""Rental listings of Yahoo! real estate, read so slowly that nobody minds."""
+
+from datetime import timedelta
+
+from mimawari.kernel.values import BreakerPolicy, Limit
+from mimawari.kernel.watch import Watch
+from mimawari.settings import Settings
+from mimawari.sites.yahoo_realestate import SITE
+from mimawari.watches.rentals import lists, tasks, told
+
+
+def limits(settings: Settings) -> tuple[Limit, ...]:
+    """Tell how often the site may be asked: for details as often as set, for lists each 10 s."""
+    return (
+        Limit(tasks.DETAIL, count=settings.rentals_details_per_hour, per=timedelta(hours=1)),
+        Limit(tasks.LIST, count=6, per=timedelta(minutes=1)),
+    )
+
+
+watch = Watch(
+    name="rentals",
+    tasks=(tasks.scrape_list, tasks.scrape_detail, tasks.enqueue_daily, tasks.clean_up),
+    limits=limits,
+    breakers={SITE.name: BreakerPolicy(failures=2, cool_for=timedelta(hours=1))},
+    targets=lists.list_targets,
+    started=told.started,
+)

@@ -1,0 +1,170 @@
+"""Looks at what the rentals watch keeps, for its edges; changes nothing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, func, or_, select
+
+from mimawari.edges.system import System
+from mimawari.kernel.job import State
+from mimawari.kernel.ports import Reader
+from mimawari.kernel.worker import ALIVE
+from mimawari.sites.yahoo_realestate import SITE
+from mimawari.watches.rentals import cleanup
+from mimawari.watches.rentals.models import Kind, Status
+from mimawari.watches.rentals.tables import changes, properties, runs, snapshots
+
+
+class Sort(StrEnum):
+    """What properties are put in order by."""
+
+    NEWEST = "newest"
+    CHANGED = "changed"
+    RENT = "rent"
+    AREA = "area"
+    SEEN = "seen"
+
+
+_SORTED = {
+    Sort.NEWEST: properties.c.first_seen_at,
+    Sort.CHANGED: properties.c.changed_at,
+    Sort.SEEN: properties.c.last_seen_at,
+    # One without a rent or an area goes as if it had none.
+    Sort.RENT: func.coalesce(properties.c.rent_yen, 0),
+    Sort.AREA: func.coalesce(properties.c.area_m2, 0.0),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which properties are asked for."""
+
+    status: Status | None = None
+    least_rent_yen: int | None = None
+    most_rent_yen: int | None = None
+    least_area_m2: float | None = None
+    layout: str | None = None
+    search: str = ""
+    sort: Sort = Sort.NEWEST
+    is_ascending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page of properties ended: the next one goes on behind it."""
+
+    value: Any
+    property_id: str
+
+
+def place_of(row: Any, sort: Sort) -> Place:
+    """Tell where a page ends that ends with this property."""
+    value = {
+        Sort.NEWEST: row.first_seen_at,
+        Sort.CHANGED: row.changed_at,
+        Sort.SEEN: row.last_seen_at,
+        Sort.RENT: row.rent_yen or 0,
+        Sort.AREA: row.area_m2 or 0.0,
+    }[sort]
+    return Place(value, row.property_id)
+
+
+async def list_properties(
+    reader: Reader, wanted: Wanted, limit: int, after: Place | None
+) -> Sequence[Any]:
+    """List properties in the order asked for, a page at a time."""
+    key, name = _SORTED[wanted.sort], properties.c.property_id
+    query = select(properties).where(properties.c.site == SITE.name, *_conditions(wanted))
+    if after is not None:
+        query = query.where(_behind(key, after, is_ascending=wanted.is_ascending))
+    order = (key, name) if wanted.is_ascending else (key.desc(), name.desc())
+    found: Sequence[Any] = (await reader.execute(query.order_by(*order).limit(limit))).all()
+    return found
+
+
+def _behind(key: Any, place: Place, *, is_ascending: bool) -> ColumnElement[bool]:
+    name = properties.c.property_id
+    if is_ascending:
+        return or_(key > place.value, and_(key == place.value, name > place.property_id))
+    return or_(key < place.value, and_(key == place.value, name < place.property_id))
+
+
+def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
+    at = properties.c
+    given = [
+        (wanted.status, at.status == wanted.status),
+        (wanted.least_rent_yen, at.rent_yen >= wanted.least_rent_yen),
+        (wanted.most_rent_yen, at.rent_yen <= wanted.most_rent_yen),
+        (wanted.least_area_m2, at.area_m2 >= wanted.least_area_m2),
+        (wanted.layout, at.layout == wanted.layout),
+    ]
+    found = [condition for value, condition in given if value is not None]
+    # A page that was gone before anybody read it tells nothing.
+    found.append(at.snapshot_on != "")
+    if wanted.search:
+        searched = (at.building_name, at.address, at.title, at.stations)
+        found.append(or_(*(one.icontains(wanted.search, autoescape=True) for one in searched)))
+    return found
+
+
+async def find_property(reader: Reader, property_id: str) -> Any:
+    """Find one property."""
+    mine = (properties.c.site == SITE.name) & (properties.c.property_id == property_id)
+    return (await reader.execute(select(properties).where(mine))).first()
+
+
+async def list_snapshots(reader: Reader, property_id: str, limit: int) -> Sequence[Any]:
+    """List how a property was, newest first."""
+    mine = (snapshots.c.site == SITE.name) & (snapshots.c.property_id == property_id)
+    query = select(snapshots).where(mine).order_by(snapshots.c.at.desc()).limit(limit)
+    found: Sequence[Any] = (await reader.execute(query)).all()
+    return found
+
+
+async def list_changes(
+    reader: Reader,
+    limit: int,
+    *,
+    before: int | None = None,
+    property_id: str | None = None,
+    kind: Kind | None = None,
+) -> Sequence[Any]:
+    """List changes with the building's name and the address, newest first, a page at a time."""
+    query = select(changes, properties.c.building_name, properties.c.url).join(
+        properties,
+        and_(
+            properties.c.site == changes.c.site,
+            properties.c.property_id == changes.c.property_id,
+        ),
+    )
+    if before is not None:
+        query = query.where(changes.c.id < before)
+    if property_id is not None:
+        mine = (changes.c.site == SITE.name) & (changes.c.property_id == property_id)
+        query = query.where(mine)
+    if kind is not None:
+        query = query.where(changes.c.kind == kind)
+    found: Sequence[Any] = (
+        await reader.execute(query.order_by(changes.c.id.desc()).limit(limit))
+    ).all()
+    return found
+
+
+async def list_runs(reader: Reader, list_id: int, limit: int) -> Sequence[Any]:
+    """List the walks over a list, newest first."""
+    query = select(runs).where(runs.c.list_id == list_id)
+    ordered = query.order_by(runs.c.started_at.desc()).limit(limit)
+    found: Sequence[Any] = (await reader.execute(ordered)).all()
+    return found
+
+
+async def count_queue(system: System) -> Mapping[State, int]:
+    """Count the details in the queue by their state."""
+    return await system.store.queue.counts(cleanup.KIND)
+
+
+async def is_running(system: System) -> bool:
+    """Say whether some worker is there to read details."""
+    return await system.store.cache.get(ALIVE) is not None
