@@ -32,7 +32,9 @@ FRESH_FOR = timedelta(hours=12)
 MOST_DAILY = 100
 
 
-def detail_job(property_id: str, url: str, caller: str, priority: int = NORMAL) -> NewJob:
+def detail_job(
+    property_id: str, url: str, caller: str = "worker", priority: int = NORMAL
+) -> NewJob:
     """Ask for a property's own page; of several askers the first counts."""
     return NewJob(
         kind=DETAIL,
@@ -90,7 +92,7 @@ async def scrape_list(job: Job, ctx: Context) -> None:
         if await lists.find_list(tx, walk.list_id) is None:
             return
         kept = await sync.keep_seen(tx, seen, look)
-        tx.put(*(detail_job(key, urls[key], walk.caller) for key in kept.new))
+        tx.put(*(detail_job(key, urls[key]) for key in kept.new))
         goes_on = lists.following(walk, page, walk.run_id or job.id)
         more = None if goes_on is None else _next_page(job, goes_on)
         if more is not None:
@@ -181,7 +183,7 @@ async def enqueue_daily(job: Job, ctx: Context) -> None:
     now = ctx.clock.now()
     async with ctx.commit(job) as tx:
         chosen, existing, done = await _choose(tx, now)
-        tx.put(*(detail_job(key, url, "scheduler") for key, url in chosen))
+        tx.put(*(detail_job(key, url) for key, url in chosen))
         tx.put(NewJob(kind=CLEANUP, dedupe_key=CLEANUP))
         if job.target is not None:
             at = rules.next_daily(now, ctx.settings.zone)
