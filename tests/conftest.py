@@ -11,6 +11,7 @@ from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.store.sql.tables import metadata
 from mimawari.watches.hot.tables import ips
+from mimawari.watches.rentals.tables import metadata as rentals
 from tests.conformance.counts import pytest_terminal_summary
 from tests.servers import ENGINES, mariadb_server, postgres_server
 
@@ -84,7 +85,7 @@ async def store(engine: str, databases: Databases, clock: VirtualClock) -> Async
     store = SqlStore(await databases.kept(engine), clock)
     async with store.database.write() as session:
         # What the hot watch keeps goes with its IPs.
-        for table in (*metadata.sorted_tables, ips):
+        for table in (*metadata.sorted_tables, ips, *reversed(rentals.sorted_tables)):
             await session.execute(table.delete())
     yield store
     await store.close()

@@ -10,6 +10,7 @@ import httpx2
 from sqlalchemy import select
 
 from mimawari.kernel.clock import VirtualClock
+from mimawari.kernel.context import OpenHttp
 from mimawari.kernel.deliverer import LogDestination
 from mimawari.kernel.job import JobView, State
 from mimawari.kernel.rounds import Rounds
@@ -35,8 +36,9 @@ HOUR = timedelta(hours=1)
 class Scene:
     """The watch, the site it reads, and a way to let time pass."""
 
-    def __init__(self, store: SqlStore, world: World, rounds: Rounds) -> None:
+    def __init__(self, store: SqlStore, world: World, rounds: Rounds, http: OpenHttp) -> None:
         self.store = store
+        self.http = http
         self.world = world
         self.rounds = rounds
 
@@ -108,5 +110,6 @@ async def open_scene(store: SqlStore, clock: VirtualClock, **given: Any) -> Asyn
     inside = httpx2.ASGITransport(app=world)
     async with open_ways(settings, store, clock, inside=inside) as ways:
         watches = Watches([watch], settings)
-        rounds = Rounds(store, clock, watches, {"log": LogDestination()}, partial(Fetcher, ways))
-        yield Scene(store, world, rounds)
+        http = partial(Fetcher, ways)
+        rounds = Rounds(store, clock, watches, {"log": LogDestination()}, http)
+        yield Scene(store, world, rounds, http)

@@ -32,6 +32,11 @@ FRESH_FOR = timedelta(hours=12)
 MOST_DAILY = 100
 
 
+def key_of(property_id: str) -> str:
+    """Name a property's place in the queue; it has one at a time."""
+    return f"{DETAIL}:{property_id}"
+
+
 def detail_job(
     property_id: str, url: str, caller: str = "worker", priority: int = NORMAL
 ) -> NewJob:
@@ -39,7 +44,7 @@ def detail_job(
     return NewJob(
         kind=DETAIL,
         args={"property_id": property_id, "url": url, "caller": caller},
-        dedupe_key=f"{DETAIL}:{property_id}",
+        dedupe_key=key_of(property_id),
         target=f"{PREFIX}{property_id}",
         priority=priority,
     )
@@ -182,7 +187,7 @@ async def enqueue_daily(job: Job, ctx: Context) -> None:
     """Enqueue the known properties that were read longest ago."""
     now = ctx.clock.now()
     async with ctx.commit(job) as tx:
-        chosen, existing, done = await _choose(tx, now)
+        chosen, existing, done = await choose(tx, now)
         tx.put(*(detail_job(key, url) for key, url in chosen))
         tx.put(NewJob(kind=CLEANUP, dedupe_key=CLEANUP))
         if job.target is not None:
@@ -191,7 +196,7 @@ async def enqueue_daily(job: Job, ctx: Context) -> None:
     told.daily(len(chosen), existing, done)
 
 
-async def _choose(reader: Reader | Tx, now: datetime) -> tuple[list[tuple[str, str]], int, int]:
+async def choose(reader: Reader | Tx, now: datetime) -> tuple[list[tuple[str, str]], int, int]:
     """Choose what to read again: not what is on its way, was just read, or is gone for good."""
     live = select(queue.c.property_id).where(queue.c.status.in_(LIVE))
     waiting = set((await reader.execute(live)).scalars())
