@@ -1,0 +1,92 @@
+"""The ground of the rentals watch's fault tests: a site, and workers on it that die."""
+
+import asyncio
+import os
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import structlog
+from sqlalchemy import select
+
+from mimawari.kernel.clock import ScaledClock
+from mimawari.kernel.ports import Clock
+from mimawari.kernel.scheduler import Scheduler
+from mimawari.kernel.values import Limit
+from mimawari.kernel.watch import Watch, Watches
+from mimawari.kernel.worker import Worker
+from mimawari.net.http import Fetcher
+from mimawari.net.ways import open_ways
+from mimawari.settings import DEFAULTS, Settings
+from mimawari.store.sql import SqlStore
+from mimawari.watches.rentals import tasks, watch
+from mimawari.watches.rentals.tables import changes, properties, snapshots
+from tests.faults.hot_world import ShiftedClock, die_at
+
+SECOND = timedelta(seconds=1)
+
+
+def hasty() -> Watch:
+    """Return the watch with leases and limits so short that tests need not wait for them."""
+    hurried = tuple(
+        replace(one, lease_for=SECOND, attempts=1000, backoff=(SECOND / 5,)) for one in watch.tasks
+    )
+    limits = tuple(Limit(name, count=1000, per=SECOND) for name in (tasks.DETAIL, tasks.LIST))
+    return Watch(name="rentals", tasks=hurried, limits=limits, breakers=watch.breakers)
+
+
+def settings_for(address: str) -> Settings:
+    """Return settings that lead to the site."""
+    host = address.removeprefix("http://")
+    return DEFAULTS.model_copy(update={"rentals_url": address, "allow_hosts": (host,)})
+
+
+async def work_hastily(url: str, address: str, shift: timedelta, statement: int | None) -> None:
+    """Run a hasty worker until killed, by itself or by another."""
+    clock = ShiftedClock(shift)
+    store = SqlStore(url, clock)
+    if statement is not None:
+        die_at(store, statement)
+    await _work(store, clock, Watches([hasty()], settings_for(address)))
+
+
+async def work_slowly(url: str, address: str, scale: float, anchor: datetime) -> None:
+    """Run the watch as it is, scheduler and worker, on a clock that all share, until killed."""
+    clock = ScaledClock(scale, anchor)
+    store = SqlStore(url, clock)
+    watches = Watches([watch], settings_for(address))
+    scheduling = asyncio.create_task(Scheduler(store, clock, watches).run())
+    await _work(store, clock, watches)
+    await scheduling
+
+
+async def _work(store: SqlStore, clock: Clock, watches: Watches) -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    async with open_ways(watches.settings, store, clock) as ways:
+        http = partial(Fetcher, ways)
+        await Worker(store, clock, watches, name=f"w{os.getpid()}", http=http).run()
+
+
+async def kept(store: SqlStore, address: str) -> dict[str, Any]:
+    """Tell all that was kept of properties, but for when it happened and where the site is."""
+
+    def plain(value: Any) -> Any:
+        return value.replace(address, "") if isinstance(value, str) else value
+
+    times = {column.name for column in properties.c if column.name.endswith("_at")}
+    async with store.read() as reader:
+        rows = [dict(row._mapping) for row in await reader.execute(select(properties))]  # noqa: SLF001
+        told = (await reader.execute(select(changes))).all()
+        shots = (await reader.execute(select(snapshots))).all()
+    return {
+        "properties": {
+            row["property_id"]: {key: plain(row[key]) for key in row if key not in times}
+            for row in rows
+        },
+        "changes": Counter(
+            (row.property_id, row.kind, plain(row.old_value), plain(row.new_value)) for row in told
+        ),
+        "snapshots": Counter((row.property_id, row.status, row.rent_yen) for row in shots),
+    }
