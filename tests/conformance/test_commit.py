@@ -398,3 +398,16 @@ async def test_a_change_that_no_job_owns_is_kept_whole_or_not_at_all(
     async with store.edit() as tx:
         tx.put(NewJob(kind="b"))
     assert await store.queue.depths(["b"], 9) == {"b": 1}
+
+
+async def test_a_commit_may_say_that_its_job_is_gone_for_good(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    job = await claimed_one(store)
+    async with store.commit(job, State.PERMANENT_FAIL, "the site answered 404") as tx:
+        await do_all(tx, clock)
+    view = await store.queue.find(job.id)
+    assert view is not None
+    assert (view.state, view.reason) == (State.PERMANENT_FAIL, "the site answered 404")
+    assert (await seen(store))[0] == ["kept"]
+    assert not await store.queue.requeue(job.id)

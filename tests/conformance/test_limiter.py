@@ -307,6 +307,36 @@ async def test_a_peek_agrees_with_the_verdict(
     assert (seen.until, seen.reason, seen.blocked_by) == (wait.until, wait.reason, wait.blocked_by)
 
 
+async def test_what_is_used_is_what_the_site_may_still_count(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    assert await store.limiter.used(HOURLY) == 0
+    await store.limiter.settle(await granted(store))
+    await clock.advance(timedelta(seconds=720))
+    await granted(store)
+    assert await store.limiter.used(HOURLY) == 2
+    await clock.advance(timedelta(seconds=2880) - MICROSECOND)
+    assert await store.limiter.used(HOURLY) == 2
+    await clock.advance(MICROSECOND)
+    # The first was settled at once; the other may have reached the site until a minute after.
+    assert await store.limiter.used(HOURLY) == 1
+    await clock.advance(timedelta(seconds=720) + VALID_FOR - MICROSECOND)
+    assert await store.limiter.used(HOURLY) == 1
+    await clock.advance(MICROSECOND)
+    assert await store.limiter.used(HOURLY) == 0
+
+
+async def test_no_more_is_said_to_be_used_than_a_lowered_limit_gives(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    for _ in range(3):
+        await granted(store)
+        await clock.advance(timedelta(seconds=720))
+    assert await store.limiter.used(HOURLY) == 3
+    assert await store.limiter.used(ONE) == 1
+    assert await store.limiter.used(Limit("other", 5, HOUR)) == 0
+
+
 async def test_each_name_has_a_limit_of_its_own(store: SqlStore, clock: VirtualClock) -> None:
     await granted(store)
     await store.limiter.hold("site", clock.now() + HOUR, "retry_after 3600")

@@ -328,3 +328,35 @@ async def test_undecodable_arguments_are_told_and_stop_no_other_job(
     assert "undecodable arguments" in (first.broken or "")
     assert (second.id, second.broken, second.args) == (good, None, {"n": 1})
     assert "undecodable arguments" in ((await look(store, bad)).reason or "")
+
+
+async def test_counts_and_forgets_one_kind_and_leaves_the_others(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    await store.queue.put([NewJob(kind=kind) for kind in "aaabb"])
+    for job in (*await claim(store, 2), *await claim(store, 1, "b")):
+        end = End(id=job.id, token=job.token, state=State.DONE)
+        await store.queue.turn([end], (), "w")
+    expected = {**dict.fromkeys(State, 0), State.PENDING: 1}
+    assert await store.queue.counts("a") == {**expected, State.DONE: 2}
+    assert await store.queue.counts("b") == {**expected, State.DONE: 1}
+    assert await store.queue.counts("c") == dict.fromkeys(State, 0)
+    assert await store.queue.purge(State.DONE, clock.now() + HOUR, "a") == 2
+    assert await store.queue.counts("b") == {**expected, State.DONE: 1}
+
+
+async def test_a_hastened_job_goes_before_others_but_not_before_its_time(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    late = clock.now() + HOUR
+    await store.queue.put(
+        [NewJob(kind="a"), NewJob(kind="a", dedupe_key="k"), NewJob(kind="a", dedupe_key="l")]
+    )
+    await store.queue.put([NewJob(kind="a", dedupe_key="m", run_at=late)])
+    hastened = [await store.queue.hasten(key, 10) for key in "lm"]
+    assert [view.priority for view in hastened if view] == [10, 10]
+    assert await store.queue.hasten("nobody", 10) is None
+    assert [job.dedupe_key for job in await claim(store)] == ["l", None, "k"]
+    again = await store.queue.hasten("m", 50)
+    assert again is not None
+    assert (again.priority, again.next_at) == (10, late)

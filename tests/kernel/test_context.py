@@ -12,6 +12,7 @@ from mimawari.kernel.job import Job, NewJob, State, Want
 from mimawari.kernel.limits import VALID_FOR
 from mimawari.kernel.values import BreakerPolicy, Grant, Limit
 from mimawari.kernel.watch import Watch, Watches
+from mimawari.settings import Settings
 from mimawari.store.sql import SqlStore
 
 HOUR = timedelta(hours=1)
@@ -244,3 +245,37 @@ async def test_a_hold_keeps_the_limit_of_the_job(store: SqlStore, clock: Virtual
     with pytest.raises(Wait, match="asked to") as wait:
         await context(store, clock, Limit("x", 3600, HOUR)).limit("x", caller="worker")
     assert wait.value.until == until
+
+
+async def test_a_peek_takes_nothing_and_tells_of_long_waits_only(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    ctx = context(store, clock, Limit("x", 5, HOUR), Limit("y", 3600, HOUR))
+    for name in ("x", "x", "y"):
+        await ctx.peek(name)
+    await ctx.limit("y", caller="worker")
+    await ctx.peek("y")
+    await ctx.limit("x", caller="worker")
+    with pytest.raises(Wait):
+        await ctx.peek("x")
+
+
+async def test_a_hold_may_name_other_limits_than_the_one_asked_last(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    first, second = Limit("x", 5, HOUR), Limit("y", 5, HOUR)
+    ctx = context(store, clock, first, second)
+    await ctx.hold(clock.now() + HOUR, "shut", "x", "y")
+    for limit in (first, second):
+        wait = await store.limiter.peek(limit)
+        assert wait is not None
+        assert (wait.until, wait.reason) == (clock.now() + HOUR, "shut")
+
+
+async def test_a_limit_may_be_as_the_settings_say(store: SqlStore, clock: VirtualClock) -> None:
+    def limits(settings: Settings) -> tuple[Limit, ...]:
+        return (Limit("x", settings.rentals_details_per_hour, HOUR),)
+
+    watches = Watches([Watch(name="w", tasks=(), limits=limits)], Settings())
+    assert watches.limit("x").count == 5
+    del store, clock

@@ -9,15 +9,18 @@ import pytest
 from sqlalchemy import update
 
 from mimawari.errors import Blocked, Gone, Invalid, Transient
-from mimawari.kernel.clock import VirtualClock
+from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import End, Job, JobView, NewJob, State, Want
 from mimawari.kernel.rescue import rescue
 from mimawari.kernel.values import BreakerPolicy, Limit
-from mimawari.kernel.watch import Task, Watch, task
+from mimawari.kernel.waiting import wait_for_end
+from mimawari.kernel.watch import Task, Watch, Watches, task
+from mimawari.kernel.worker import ALIVE, Worker
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import jobs
 from tests.kernel.rounds import Rounds
+from tests.kernel.test_waiting import never
 
 HOUR = timedelta(hours=1)
 Raise = Callable[[], Exception]
@@ -128,6 +131,33 @@ async def test_blocks_open_the_breaker_and_count_as_attempts(
     assert (waiting.attempts, waiting.blocked_by) == (0, "breaker site")
     await rounds.pass_time(timedelta(days=1))
     assert {(await found(store, job_id)).state for job_id in (first, second)} == {State.FAILED}
+
+
+async def test_a_block_before_the_own_page_was_asked_uses_no_attempt(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    run, seen = raising(lambda: Blocked("site", "the site is shut", asked=False), site="site")
+    watch = Watch(name="w", tasks=(run,), breakers={"site": BreakerPolicy(failures=2)})
+    job_id = await put_one(store)
+    await Rounds(store, clock, watch).pass_time(timedelta(days=1))
+    view = await found(store, job_id)
+    assert (view.state, view.attempts, view.reason) == (State.PENDING, 0, "the site is shut")
+    # After 5 minutes the second block opens the breaker, and then each hour brings one trial.
+    assert 22 <= len(seen) <= 25
+
+
+async def test_a_worker_says_that_it_is_alive_until_it_stops(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    watches = Watches([Watch(name="w", tasks=(raising(None)[0],))])
+    worker = Worker(store, clock, watches, name="me")
+    running = asyncio.create_task(worker.run())
+    job_id = await put_one(store)
+    assert await wait_for_end(store, RealClock(), job_id, RealClock().now() + HOUR, never)
+    assert await store.cache.get(ALIVE) == b"me"
+    running.cancel()
+    await asyncio.wait({running})
+    assert await store.cache.get(ALIVE) is None
 
 
 async def test_success_closes_the_breaker(store: SqlStore, clock: VirtualClock) -> None:

@@ -50,10 +50,18 @@ def wait_for(
         since = now.elapsed_since(given[0].granted)
         waits.append((limit.spacing - since, reason_of(limit)))
     if len(given) >= limit.count:
-        oldest = given[limit.count - 1]
-        open_for = oldest.settled.elapsed_since(oldest.granted)
-        since = now.elapsed_since(oldest.granted) - open_for
-        waits.append((limit.per - since, reason_of(limit)))
+        waits.append((_left_in_window(limit, given[limit.count - 1], now), reason_of(limit)))
     if hold is not None:
         waits.append((hold.span - now.elapsed_since(hold.since), hold.reason))
     return max(waits, key=lambda wait: wait[0])
+
+
+def count_used(limit: Limit, given: Sequence[Given], now: Mark) -> int:
+    """Count the grants that the site may still hold against us."""
+    return sum(_left_in_window(limit, one, now) > NOTHING for one in given)
+
+
+def _left_in_window(limit: Limit, one: Given, now: Mark) -> timedelta:
+    """Tell how much longer a grant counts: a whole window from its settling on."""
+    open_for = one.settled.elapsed_since(one.granted)
+    return limit.per - (now.elapsed_since(one.granted) - open_for)

@@ -29,15 +29,12 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the time, aware and in UTC; it never jumps."""
-        ...
 
     def mark(self) -> Mark:
         """Return this moment in true time, which no turning of the wall clock changes."""
-        ...
 
     async def sleep(self, span: timedelta) -> None:
         """Sleep for as long as said on this clock."""
-        ...
 
 
 class Schedule(Protocol):
@@ -45,42 +42,33 @@ class Schedule(Protocol):
 
     async def put(self, entries: Sequence[Entry]) -> None:
         """Set each member's entry; a waiting scheduler hears of it, also in another process."""
-        ...
 
     async def add(self, entries: Sequence[Entry]) -> int:
         """Set the entries of members that are not there yet; say how many."""
-        ...
 
     async def due(self, now: datetime, most: int, without: Collection[str] = ()) -> list[Entry]:
         """List the entries whose time has come, earliest first, of all but some kinds."""
-        ...
 
     async def advance(self, moves: Sequence[Move]) -> int:
         """Move members on and enqueue their jobs in one step; say how many jobs are new.
 
         A member whose time is no longer `seen_at` was taken by somebody else and is left alone.
         """
-        ...
 
     async def next_at(self, without: Collection[str] = ()) -> datetime | None:
         """Tell the earliest time on the schedule, of all but some kinds."""
-        ...
 
     async def find(self, member: str) -> Entry | None:
         """Find one member's entry."""
-        ...
 
     async def list(self, most: int, after: str = "") -> list[Entry]:
         """List entries by member, a page at a time."""
-        ...
 
     async def remove(self, member: str) -> bool:
         """Forget a member; say whether it was there."""
-        ...
 
     async def count(self) -> int:
         """Count the members."""
-        ...
 
 
 class Queue(Protocol):
@@ -88,51 +76,39 @@ class Queue(Protocol):
 
     async def put(self, new: Sequence[NewJob]) -> list[str]:
         """Accept jobs for good and return the new ones' ids; a key that lives is left out."""
-        ...
 
     async def turn(self, ends: Sequence[End], wants: Sequence[Want], worker: str) -> Turn:
         """End jobs and claim others in one transaction; an end with a stale token is refused."""
-        ...
 
     async def extend(self, leases: Sequence[Lease]) -> frozenset[str]:
         """Keep claims alive and return the ids of those that were lost."""
-        ...
 
     async def expired(self, now: datetime, most: int) -> list[Job]:
         """List claimed jobs whose lease has run out; changes nothing."""
-        ...
 
     async def hasten(self, key: str, priority: int) -> JobView | None:
         """Let the live job that holds a key go before others, at its own time; return it."""
-        ...
 
     async def requeue(self, job_id: str) -> bool:
         """Bring a dead letter (`failed`) back with all its attempts; say whether there was one."""
-        ...
 
     async def next_at(self, kinds: Collection[str]) -> datetime | None:
         """Tell when the next job of these kinds is due or the next lease of theirs runs out."""
-        ...
 
     async def depths(self, kinds: Collection[str], most: int) -> Mapping[str, int]:
         """Count the due, unclaimed jobs of each kind, up to `most` of each."""
-        ...
 
     async def kinds(self) -> frozenset[str]:
         """Name the kinds that have live jobs."""
-        ...
 
     async def counts(self, kind: str | None = None) -> Mapping[State, int]:
         """Count the jobs in each state, of all kinds or of one."""
-        ...
 
     async def find(self, job_id: str) -> JobView | None:
         """Find one job, live or ended."""
-        ...
 
     async def find_live(self, key: str) -> JobView | None:
         """Find the live job that holds a key."""
-        ...
 
     async def list(
         self,
@@ -143,15 +119,12 @@ class Queue(Protocol):
         kind: str | None = None,
     ) -> list[JobView]:
         """List jobs, newest first, a page at a time: those with an id below `before`."""
-        ...
 
     async def page(self, job_id: str) -> bytes | None:
         """Return the page that was kept with a dead letter."""
-        ...
 
     async def purge(self, state: State, before: datetime, kind: str | None = None) -> int:
         """Forget jobs that ended so before a time, of all kinds or of one; say how many."""
-        ...
 
 
 class Limiter(Protocol):
@@ -159,19 +132,18 @@ class Limiter(Protocol):
 
     async def acquire(self, limit: Limit, caller: str) -> Grant | Wait:
         """Give leave for one request now, or say until when and why there is none."""
-        ...
 
     async def settle(self, grant: Grant) -> None:
         """Say that the request is over, which frees its place in the window sooner."""
-        ...
 
     async def hold(self, name: str, until: datetime, reason: str) -> None:
         """Give no leave before a time, as a site's Retry-After asks."""
-        ...
 
     async def peek(self, limit: Limit) -> Wait | None:
         """Tell what `acquire` would wait for, without taking anything."""
-        ...
+
+    async def used(self, limit: Limit) -> int:
+        """Count the grants that the site may still hold against us, up to the limit's count."""
 
 
 class Breaker(Protocol):
@@ -179,25 +151,20 @@ class Breaker(Protocol):
 
     async def check(self, site: str) -> Wait | None:
         """Say until when to stay away; after that time let exactly one caller try."""
-        ...
 
     async def failed(
         self, site: str, policy: BreakerPolicy, reason: str, until: datetime | None = None
     ) -> BreakerView:
         """Count one refusal and tell what follows; a failed trial opens it again at once."""
-        ...
 
     async def worked(self, site: str) -> None:
         """Close the breaker and forget the failures."""
-        ...
 
     async def find(self, site: str) -> BreakerView | None:
         """Tell how a breaker stands; changes nothing."""
-        ...
 
     async def list(self) -> list[BreakerView]:
         """List the breakers that are not closed or have counted a failure."""
-        ...
 
 
 class Cursor(Protocol):
@@ -205,19 +172,15 @@ class Cursor(Protocol):
 
     async def find(self, name: str) -> str | None:
         """Tell where a reader has come to."""
-        ...
 
     async def move(self, name: str, value: str, seen: str | None) -> bool:
         """Set a new place if the old one is still `seen`; say whether it was."""
-        ...
 
     async def remove(self, name: str) -> bool:
         """Forget a place; say whether it was there."""
-        ...
 
     async def list(self, prefix: str = "") -> Mapping[str, str]:
         """List places by name."""
-        ...
 
 
 class Outbox(Protocol):
@@ -225,27 +188,21 @@ class Outbox(Protocol):
 
     async def put(self, events: Sequence[NewEvent]) -> None:
         """Accept events for good."""
-        ...
 
     async def take(self, now: datetime, most: int, lease_for: timedelta) -> list[Event]:
         """Take the first undelivered event of each key whose time has come."""
-        ...
 
     async def settle(self, deliveries: Sequence[Delivery]) -> frozenset[str]:
         """Record how attempts ended and return the ids that counted; a stale token is refused."""
-        ...
 
     async def next_at(self) -> datetime | None:
         """Tell when the next event may be taken."""
-        ...
 
     async def counts(self) -> Mapping[str, int]:
         """Count the events by state: pending, delivered, failed."""
-        ...
 
     async def purge(self, before: datetime) -> int:
         """Forget events that ended before a time; say how many."""
-        ...
 
 
 class Cache(Protocol):
@@ -253,19 +210,15 @@ class Cache(Protocol):
 
     async def get(self, key: str) -> bytes | None:
         """Return a value that has not run out."""
-        ...
 
     async def set(self, key: str, value: bytes, ttl: timedelta) -> None:
         """Keep a value for a while."""
-        ...
 
     async def drop(self, prefix: str) -> int:
         """Forget every value whose key begins so; say how many there were."""
-        ...
 
     async def purge(self, now: datetime) -> int:
         """Forget what has run out; say how many."""
-        ...
 
 
 class Tx(Protocol):
@@ -273,37 +226,29 @@ class Tx(Protocol):
 
     async def execute(self, statement: Any, values: Any = None) -> Any:
         """Run one SQLAlchemy statement of a watch on its own tables."""
-        ...
 
     async def save(
         self, table: Any, rows: Sequence[Mapping[str, Any]], change: Sequence[str] = ()
     ) -> None:
         """Insert rows alike in one statement; where a primary key is taken, change some columns."""
-        ...
 
     def put(self, *jobs: NewJob) -> None:
         """Enqueue follow-up jobs."""
-        ...
 
     def emit(self, key: str, kind: str, body: Mapping[str, Any], *, destination: str) -> None:
         """Send an event."""
-        ...
 
     def move(self, cursor: str, value: str) -> None:
         """Move a cursor."""
-        ...
 
     def place(self, *entries: Entry) -> None:
         """Set targets on the schedule."""
-        ...
 
     def remove(self, *members: str) -> None:
         """Take targets off the schedule."""
-        ...
 
     def next_run(self, at: datetime, reason: str | None = None) -> None:
         """Set when the job's target runs next."""
-        ...
 
 
 class Reader(Protocol):
@@ -311,7 +256,6 @@ class Reader(Protocol):
 
     async def execute(self, statement: Any, values: Any = None) -> Any:
         """Run one SQLAlchemy query."""
-        ...
 
 
 class Bell(Protocol):
@@ -319,11 +263,9 @@ class Bell(Protocol):
 
     def ring(self) -> None:
         """Wake the sleeper, now or at its next wait."""
-        ...
 
     async def wait(self, clock: Clock, until: datetime) -> bool:
         """Wait for a ring or a time, whichever is first; say whether it was a ring."""
-        ...
 
 
 class Signal(Protocol):
@@ -331,11 +273,9 @@ class Signal(Protocol):
 
     def bell(self, *topics: str) -> Bell:
         """Return a bell that rings for these topics, also from other processes."""
-        ...
 
     def tell(self, topic: str) -> None:
         """Ring every bell of a topic in this process."""
-        ...
 
 
 class Store(Protocol):
@@ -344,61 +284,48 @@ class Store(Protocol):
     @property
     def schedule(self) -> Schedule:
         """The schedule."""
-        ...
 
     @property
     def queue(self) -> Queue:
         """The queue."""
-        ...
 
     @property
     def limiter(self) -> Limiter:
         """The limiter."""
-        ...
 
     @property
     def breaker(self) -> Breaker:
         """The breaker."""
-        ...
 
     @property
     def cursor(self) -> Cursor:
         """The cursor."""
-        ...
 
     @property
     def outbox(self) -> Outbox:
         """The outbox."""
-        ...
 
     @property
     def cache(self) -> Cache:
         """The cache."""
-        ...
 
     @property
     def signal(self) -> Signal:
         """The signal."""
-        ...
 
     def commit(
         self, job: Job, state: State = State.DONE, reason: str | None = None
     ) -> AbstractAsyncContextManager[Tx]:
         """Open the transaction that ends a job; refuses with LeaseLost before any effect."""
-        ...
 
     def edit(self) -> AbstractAsyncContextManager[Tx]:
         """Open a transaction for a person's change, which no job owns."""
-        ...
 
     def read(self) -> AbstractAsyncContextManager[Reader]:
         """Look at what is committed."""
-        ...
 
     async def ping(self) -> None:
         """Raise StoreDown unless the backend answers."""
-        ...
 
     async def close(self) -> None:
         """Let go of every connection."""
-        ...

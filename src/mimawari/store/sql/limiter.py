@@ -10,7 +10,7 @@ from sqlalchemy import Executable, Row, delete, insert, select, update
 from mimawari.errors import Wait
 from mimawari.ids import new_id
 from mimawari.kernel.clock import Mark
-from mimawari.kernel.limits import NOTHING, VALID_FOR, Given, Hold, wait_for
+from mimawari.kernel.limits import NOTHING, VALID_FOR, Given, Hold, count_used, wait_for
 from mimawari.kernel.values import Grant, Limit
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.tables import grants, limits
@@ -77,6 +77,12 @@ class SqlLimiter:
         now = self._database.clock.mark()
         return await self._database.look(lambda session: self._wait(session, limit, now))
 
+    async def used(self, limit: Limit) -> int:
+        """Count the grants that the site may still hold against us, up to the limit's count."""
+        now = self._database.clock.mark()
+        given = await self._database.look(lambda session: _list_given(session, limit))
+        return count_used(limit, given, now)
+
     def _lock(self, session: Session, name: str) -> int:
         upsert = self._database.dialect.upsert(limits, {"name": name, "given": 0}, {"name": name})
         session.execute(upsert)
@@ -85,9 +91,7 @@ class SqlLimiter:
         return given
 
     def _wait(self, session: Session, limit: Limit, now: Mark) -> Wait | None:
-        newest = select(grants).where(grants.c.limit_name == limit.name)
-        newest = newest.order_by(grants.c.number.desc()).limit(limit.count)
-        given = [_given(row) for row in session.execute(newest)]
+        given = _list_given(session, limit)
         held = select(limits).where(limits.c.name == limit.name)
         hold = _hold(session.execute(held).first())
         span, reason = wait_for(limit, given, hold, now)
@@ -131,6 +135,12 @@ class SqlLimiter:
             wait=round((following - now).total_seconds()) if isinstance(verdict, Wait) else 0,
             reason=verdict.reason if isinstance(verdict, Wait) else "free",
         )
+
+
+def _list_given(session: Session, limit: Limit) -> list[Given]:
+    newest = select(grants).where(grants.c.limit_name == limit.name)
+    newest = newest.order_by(grants.c.number.desc()).limit(limit.count)
+    return [_given(row) for row in session.execute(newest)]
 
 
 def _given(row: Row[Any]) -> Given:

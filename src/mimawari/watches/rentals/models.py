@@ -4,10 +4,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from mimawari.sites.yahoo_realestate import SITE
+
+SITE_NAME = SITE.name
+"""Under which site properties are kept."""
+
 MOST_ROOMS = 5000
 """How many rooms one walk over a list takes at the most."""
 USUAL_ROOMS = 100
 """How many a walk takes if nothing is said."""
+SHORTEST_EVERY, LONGEST_EVERY = timedelta(hours=1), timedelta(days=30)
+"""How often a saved search may be walked over."""
 
 
 class Status(StrEnum):

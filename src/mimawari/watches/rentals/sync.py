@@ -9,9 +9,8 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import select, update
 
 from mimawari.kernel.ports import Reader, Tx
-from mimawari.sites.yahoo_realestate import SITE
 from mimawari.watches.rentals import rules
-from mimawari.watches.rentals.models import Change, Kind, Seen, Source, Status
+from mimawari.watches.rentals.models import SITE_NAME, Change, Kind, Seen, Source, Status
 from mimawari.watches.rentals.tables import changes, listed, properties, snapshots
 
 KEY = ("site", "property_id")
@@ -71,7 +70,7 @@ async def _lock(tx: Tx, once: Mapping[str, Seen], look: Look) -> Mapping[str, di
 def _blank(seen: Seen, look: Look) -> dict[str, Any]:
     """Make the row of a property before anything is known of it: it has no snapshot yet."""
     given = {
-        "site": SITE.name,
+        "site": SITE_NAME,
         "property_id": seen.property_id,
         "status": Status.ACTIVE,
         "url": seen.url,
@@ -84,7 +83,7 @@ def _blank(seen: Seen, look: Look) -> dict[str, Any]:
 
 
 async def _find_rows(tx: Tx, ids: Sequence[str]) -> list[dict[str, Any]]:
-    mine = (properties.c.site == SITE.name) & properties.c.property_id.in_(ids)
+    mine = (properties.c.site == SITE_NAME) & properties.c.property_id.in_(ids)
     query = select(properties).where(mine).order_by(properties.c.property_id).with_for_update()
     return [dict(row._mapping) for row in await tx.execute(query)]  # noqa: SLF001 - its public name
 
@@ -113,7 +112,7 @@ def _seen_row(
 
 def _change_row(key: str, change: Change, at: datetime, source: Source) -> dict[str, Any]:
     return {
-        "site": SITE.name,
+        "site": SITE_NAME,
         "property_id": key,
         "kind": change.kind,
         "old_value": change.before,
@@ -130,7 +129,7 @@ def _snapshot_row(row: Mapping[str, Any], at: datetime, source: Source) -> dict[
 
 async def _unmiss(tx: Tx, ids: Sequence[str]) -> None:
     """Forget that properties were missing from lists: they were seen somewhere."""
-    mine = (listed.c.site == SITE.name) & listed.c.property_id.in_(ids) & (listed.c.missed > 0)
+    mine = (listed.c.site == SITE_NAME) & listed.c.property_id.in_(ids) & (listed.c.missed > 0)
     await tx.execute(update(listed).where(mine).values(missed=0))
 
 
@@ -176,7 +175,7 @@ async def _end(
 
 async def find_gone_at(reader: Reader, property_id: str) -> datetime | None:
     """Tell since when a property is gone for good; None if it is not known to be."""
-    mine = (properties.c.site == SITE.name) & (properties.c.property_id == property_id)
+    mine = (properties.c.site == SITE_NAME) & (properties.c.property_id == property_id)
     query = select(properties.c.gone_at).where(mine)
     found: datetime | None = (await reader.execute(query)).scalar()
     return found
