@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from rich.console import Console
@@ -41,15 +41,20 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def when(at: datetime | None, now: datetime) -> str:
-    """Say a time the way people do, in their own zone."""
+def when(at: datetime | None, now: datetime, zone: tzinfo | None = None) -> str:
+    """Say a time the way people do, in their own zone unless another is given."""
     if at is None:
         return "–"
     span = at - now
-    local = at.astimezone().strftime("%m-%d %H:%M:%S")
+    local = at.astimezone(zone).strftime("%m-%d %H:%M:%S")
     if span >= timedelta(0):
         return f"{local} (in {format_duration(span)})"
     return f"{local} ({format_duration(-span)} ago)"
+
+
+def short(at: datetime | None, zone: tzinfo | None = None) -> str:
+    """Say a time briefly, in the zone of whoever reads it unless another is given."""
+    return "–" if at is None else at.astimezone(zone).strftime("%m-%d %H:%M")
 
 
 Cell = Callable[[Any], str]

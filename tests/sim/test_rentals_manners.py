@@ -72,6 +72,21 @@ def test_any_request_within_five_minutes_after_a_block_is_noticed() -> None:
     assert judged(block(START), look(START, "/rent/")).requests_within_5_min_after_a_block == 1
 
 
+def test_a_list_and_a_detail_in_the_moment_of_a_block_were_on_their_way_together() -> None:
+    page = block(START, "/rent/search/03/13/13991/")
+    assert judged(block(START), at_list(START)).ok
+    assert judged(page, at_room(START, ROOM)).ok
+    assert judged(page, block(START)).ok
+    for requests in (
+        [page, at_list(START)],
+        [block(START), at_room(START, OTHER)],
+        [page, block(START), at_list(START)],
+        [page, at_room(START + timedelta(seconds=1), ROOM)],
+        [page, look(START, "/robots.txt")],
+    ):
+        assert judged(*requests).requests_within_5_min_after_a_block == 1
+
+
 def test_an_error_that_is_no_block_asks_for_no_pause() -> None:
     error = at_room(START, ROOM, 500, do="status")
     assert judged(error, at_room(START + MINUTE, ROOM)).ok
@@ -92,6 +107,8 @@ def test_the_least_is_told_of_any_hour_within_a_span() -> None:
 def test_hours_that_reach_out_of_their_span_are_not_counted() -> None:
     stopped = times(11)
     assert count_least(stopped, [(START, START + 2 * HOUR)]) == 5
-    assert count_least(stopped, [(START, START + 3 * HOUR)]) == 0
+    assert count_least(stopped[:-1], [(START, START + 2 * HOUR)]) == 5
+    assert count_least(stopped[:-1], [(START, START + 2 * HOUR + MINUTE)]) == 4
+    assert count_least(stopped, [(START, START + 3 * HOUR + MINUTE)]) == 0
     assert count_least(stopped, [(START, START + HOUR - MINUTE)]) is None
     assert count_least(stopped, []) is None

@@ -1,27 +1,17 @@
 """Runs the hot watch on the simulated market in virtual time and judges it by the truth."""
 
-import tempfile
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from pathlib import Path
+from datetime import timedelta
 from statistics import StatisticsError, correlation
 from typing import Any
 
-import httpx2
 from sqlalchemy import func, select
 
-from mimawari.app.ops import open_store, upgrade_tables
+from mimawari.app.checking import START, Progress, list_seen, open_ground
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import VirtualClock
-from mimawari.kernel.deliverer import LogDestination
-from mimawari.kernel.rounds import Rounds
-from mimawari.kernel.watch import Watches
-from mimawari.net.http import Fetcher
-from mimawari.net.ways import open_ways
-from mimawari.settings import DEFAULTS, Settings
 from mimawari.sim.market import Market
 from mimawari.sim.market_items import FRANCHISES, WARES
 from mimawari.sim.market_looks import Looks, count_events
@@ -33,15 +23,11 @@ from mimawari.watches.hot.models import NewIp
 from mimawari.watches.hot.reads import Window
 from mimawari.watches.hot.tables import hours
 
-START = datetime(2026, 6, 1, 15, tzinfo=UTC)
 ADDRESS = "http://market.test"
 ALIKE_ENOUGH = 0.95
 MOST_TARGETS = len(FRANCHISES) * (1 + len(WARES))
 STEP = timedelta(hours=1)
 LONGEST_GAP = timedelta(hours=12)
-PAGE = 10_000
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,18 +81,16 @@ async def check_hot(seed: int, days: float, count: int, progress: Progress) -> R
     site = MarketSite(clock, seed)
     world = World(clock, (site,), seed)
     keywords = list_keywords(count)
-    with tempfile.TemporaryDirectory(prefix="mimawari-check-", dir=_fast_folder()) as folder:
-        settings = DEFAULTS.model_copy(
-            update={"data": Path(folder), "mercari_api_url": ADDRESS, "mercari_url": ADDRESS}
-        )
-        store = open_store(settings, clock)
-        try:
-            await upgrade_tables(settings, store)
-            await _watch(settings, store, world, keywords, timedelta(days=days), progress)
-            ours = await _read_ours(store, keywords, Window.before(clock.now(), 24))
-        finally:
-            await store.close()
-    searches = [*_searches(world)]
+    given = {"mercari_api_url": ADDRESS, "mercari_url": ADDRESS}
+    async with open_ground(world, clock, watch, given) as ground:
+        async with ground.store.edit() as tx:
+            new = [NewIp(name=word, keyword=word) for word in keywords]
+            await targets.add_ips(tx, new, ground.settings, clock.now())
+        async for _ in ground.pass_days(timedelta(days=days), STEP, progress):
+            pass
+        await ground.rounds.settle()
+        ours = await _read_ours(ground.store, keywords, Window.before(clock.now(), 24))
+    searches = [seen for seen in list_seen(world, part="market") if seen["searched"]]
     report = _judge(ours, Looks(seed, searches), site.market)
     return replace(report, seed=seed, days=days, requests=len(searches))
 
@@ -169,51 +153,6 @@ def _judge(ours: _Ours, looks: Looks, market: Market) -> Report:
         spearman_by_clock=round(spearman(ours.scores, clock), 4),
         targets=counted,
     )
-
-
-def _fast_folder() -> str | None:
-    """Prefer memory: what is kept is judged and thrown away."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a private folder in it
-
-
-async def _watch(
-    settings: Settings,
-    store: SqlStore,
-    world: World,
-    keywords: Sequence[str],
-    span: timedelta,
-    progress: Progress,
-) -> None:
-    clock = world.clock
-    assert isinstance(clock, VirtualClock)  # noqa: S101 - this module made it
-    async with store.edit() as tx:
-        new = [NewIp(name=word, keyword=word) for word in keywords]
-        await targets.add_ips(tx, new, settings, clock.now())
-    inside = httpx2.ASGITransport(app=world)
-    async with open_ways(settings, store, clock, inside=inside) as ways:
-        rounds = Rounds(
-            store,
-            clock,
-            Watches([watch], settings),
-            {"log": LogDestination()},
-            partial(Fetcher, ways),
-        )
-        end = clock.now() + span
-        while clock.now() < end:
-            await rounds.pass_time(min(STEP, end - clock.now()))
-            progress(1 - (end - clock.now()) / span)
-        await rounds.settle()
-
-
-def _searches(world: World) -> Iterator[Mapping[str, Any]]:
-    """List every search the market was asked for, from its own log."""
-    after = "0"
-    while True:
-        found = world.log.list({"part": "market", "after": after, "limit": str(PAGE)})
-        yield from (seen for seen in found["seen"] if seen["searched"])
-        if not found["seen"]:
-            return
-        after = str(found["next"])
 
 
 def spearman(ours: Sequence[float], theirs: Sequence[float]) -> float:

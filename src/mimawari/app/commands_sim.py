@@ -1,7 +1,7 @@
 """Commands on the simulated world: serve it, or judge a watch by it."""
 
-from dataclasses import asdict
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -10,12 +10,18 @@ from mimawari import log, show
 from mimawari.app.run import run, settings
 from mimawari.edges.system import Json
 
+if TYPE_CHECKING:
+    from mimawari.app import check_hot, check_rentals
+
 app = typer.Typer(
     help="Serve the simulated world, or judge a watch by its truth.", invoke_without_command=True
 )
 check = typer.Typer(help="Run a watch on the simulated world in virtual time and judge it.")
 app.add_typer(check, name="check")
 
+T = TypeVar("T")
+
+DAYS = "How many simulated days."
 Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Another number makes another world.")]
 
 
@@ -36,16 +42,8 @@ def serve_world(
     run(run_world(settings(), port, seed))
 
 
-@check.command()
-def hot(
-    seed: Seed = 1,
-    days: Annotated[float, typer.Option(min=0.1, max=30, help="How many simulated days.")] = 3,
-    targets: Annotated[int, typer.Option(min=1, help="How many IPs to watch.")] = 30,
-    json: Json = False,
-) -> None:
-    """Compare the counts and the ranking of the hot watch with what is really so."""
-    from mimawari.app.check_hot import check_hot  # noqa: PLC0415 - as above
-
+def _watch(days: float, begin: Callable[[Callable[[float], None]], Coroutine[Any, Any, T]]) -> T:
+    """Run a check, and show people how far it is."""
     settings()
     log.configure("error")
     shown = Progress(
@@ -59,30 +57,96 @@ def hot(
     )
     with shown:
         line = shown.add_task(f"{days:g} simulated days", total=1.0)
-        report = run(
-            check_hot(seed, days, targets, lambda done: shown.update(line, completed=done))
-        )
-    if json:
-        show.console.print_json(show.as_json(asdict(report)))
-    else:
-        columns = {
-            "search": lambda one: show.cell(one.keyword),
-            "inflow": lambda one: str(one.inflow),
-            "truth": lambda one: str(one.true_inflow),
-            "outflow": lambda one: str(one.outflow),
-            "truth ": lambda one: str(one.true_outflow),
-            "ok": lambda one: "[green]yes[/]" if one.ok else "[red]no[/]",
+        return run(begin(lambda done: shown.update(line, completed=done)))
+
+
+@check.command()
+def hot(
+    seed: Seed = 1,
+    days: Annotated[float, typer.Option(min=0.1, max=30, help=DAYS)] = 3,
+    targets: Annotated[int, typer.Option(min=1, help="How many IPs to watch.")] = 30,
+    json: Json = False,
+) -> None:
+    """Compare the counts and the ranking of the hot watch with what is really so."""
+    from mimawari.app import check_hot  # noqa: PLC0415 - as above
+
+    report = _watch(days, lambda progress: check_hot.check_hot(seed, days, targets, progress))
+    _judged(report, _show_hot, json=json)
+
+
+def _show_hot(report: "check_hot.Report") -> None:
+    columns = {
+        "search": lambda one: show.cell(one.keyword),
+        "inflow": lambda one: str(one.inflow),
+        "truth": lambda one: str(one.true_inflow),
+        "outflow": lambda one: str(one.outflow),
+        "truth ": lambda one: str(one.true_outflow),
+        "ok": lambda one: _yes(ok=one.ok),
+    }
+    show.table(report.targets, columns, empty="No targets.")
+    show.facts(
+        {
+            "seed": str(report.seed),
+            "requests": f"{report.requests} in {report.crawls} crawls",
+            "counts": "all as the truth" if not report.differing else "differ",
+            "24-hour ranking": f"Spearman {report.spearman:.3f} against what happened between"
+            f" our looks (0.95 or more is wanted), {report.spearman_by_clock:.3f} by the clock",
+            "ok": _yes(ok=report.ok),
         }
-        show.table(report.targets, columns, empty="No targets.")
-        show.facts(
-            {
-                "seed": str(report.seed),
-                "requests": f"{report.requests} in {report.crawls} crawls",
-                "counts": "all as the truth" if not report.differing else "differ",
-                "24-hour ranking": f"Spearman {report.spearman:.3f} against what happened between"
-                f" our looks (0.95 or more is wanted), {report.spearman_by_clock:.3f} by the clock",
-                "ok": "[green]yes[/]" if report.ok else "[red]no[/]",
-            }
-        )
-    if not report.ok:
+    )
+
+
+@check.command()
+def rentals(
+    seed: Seed = 1,
+    days: Annotated[float, typer.Option(min=0.5, max=30, help=DAYS)] = 3,
+    json: Json = False,
+) -> None:
+    """Compare the changes that the rentals watch tells, and its pace, with what is really so."""
+    from mimawari.app import check_rentals  # noqa: PLC0415 - as above
+
+    report = _watch(days, lambda progress: check_rentals.check_rentals(seed, days, progress))
+    _judged(report, _show_rentals, json=json)
+
+
+def _show_rentals(report: "check_rentals.Report") -> None:
+    differing = [("missing", one) for one in report.missing_examples]
+    differing += [("extra", one) for one in report.extra_examples]
+    columns = {
+        "differs": lambda one: one[0],
+        "property": lambda one: one[1].property_id,
+        "kind": lambda one: one[1].kind,
+        "before": lambda one: show.cell(one[1].before),
+        "after": lambda one: show.cell(one[1].after),
+    }
+    show.table(differing, columns, empty="Every change is as the truth.")
+    show.facts(
+        {
+            "seed": str(report.seed),
+            "requests": f"{report.requests}, {report.details} of them for details;"
+            f" {report.blocks} were blocked",
+            "details an hour": f"{report.most_in_an_hour} at the most (5 are allowed),"
+            f" {report.least_in_a_full_hour} at the least (4 or more are wanted)",
+            "after 404": f"{report.asked_again_after_404} asked for again",
+            "after a block": f"{report.requests_within_5_min_after_a_block} requests within 5"
+            f" minutes, {report.blocked_url_within_an_hour} for the same page within an hour",
+            "changes": f"{report.changes} of {report.properties} properties;"
+            f" {report.missing} missing, {report.extra} extra",
+            "ok": _yes(ok=report.ok),
+        }
+    )
+
+
+def _judged(report: T, show_people: Callable[[T], None], *, json: bool) -> None:
+    """Say how a check went, and end with exit code 1 if it did not go well."""
+    said: Any = report
+    if json:
+        show.console.print_json(show.as_json(said))
+    else:
+        show_people(report)
+    if not said.ok:
         raise typer.Exit(1)
+
+
+def _yes(*, ok: bool) -> str:
+    return "[green]yes[/]" if ok else "[red]no[/]"

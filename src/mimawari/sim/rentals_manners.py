@@ -11,6 +11,7 @@ from mimawari.sim.rentals_looks import GONE
 
 HOUR = timedelta(hours=1)
 PAUSE_FOR = timedelta(minutes=5)
+SEARCH = "/rent/search/"
 
 Span = tuple[datetime, datetime]
 
@@ -28,7 +29,11 @@ class Manners:
     blocked_url_within_an_hour: int
     """Requests for an address less than an hour after it was answered by a block page."""
     requests_within_5_min_after_a_block: int
-    """Requests of any kind less than five minutes after a block page."""
+    """Requests of any kind less than five minutes after a block page.
+
+    A list and a detail that were asked for in the same moment were on their way together, and
+    the one could not know of the other's answer.
+    """
 
     @property
     def ok(self) -> bool:
@@ -45,17 +50,19 @@ def judge_manners(requests: Sequence[Mapping[str, Any]]) -> Manners:
     details = list_details(requests)
     gone: set[str] = set()
     blocked: dict[str, datetime] = {}
+    blocks: list[Mapping[str, Any]] = []
     again = too_soon = in_pause = 0
-    last_block_at: datetime | None = None
     for seen in requests:
         at, url = _at(seen), f"{seen['path']}?{seen['query']}"
+        blocks = [block for block in blocks if at - _at(block) < PAUSE_FOR]
         again += seen["path"] in gone
         too_soon += url in blocked and at - blocked[url] < HOUR
-        in_pause += last_block_at is not None and at - last_block_at < PAUSE_FOR
+        in_pause += not all(_are_together(seen, block) for block in blocks)
         if seen["status"] in GONE and DETAIL.fullmatch(seen["path"]):
             gone.add(seen["path"])
         if is_block(seen):
-            blocked[url] = last_block_at = at
+            blocked[url] = at
+            blocks.append(seen)
     return Manners(
         requests=len(requests),
         details=len(details),
@@ -84,15 +91,23 @@ def list_blocks(requests: Sequence[Mapping[str, Any]]) -> list[datetime]:
 def count_least(details: Sequence[datetime], spans: Sequence[Span]) -> int | None:
     """Count the fewest details in any hour that lies within one of the spans; None if none does.
 
-    Fewest are in an hour that begins with its span or right after a detail.
+    Fewest are in an hour that begins with its span or right after a detail. What was to come at
+    the very end of a span may have come after it.
     """
     counts = []
     for start, end in spans:
-        inside = [at for at in details if start <= at <= end - HOUR]
+        inside = [at for at in details if start <= at < end - HOUR]
         if end - start >= HOUR:
             counts.append(bisect_left(details, start + HOUR) - bisect_left(details, start))
         counts += [bisect_right(details, at + HOUR) - bisect_right(details, at) for at in inside]
     return min(counts, default=None)
+
+
+def _are_together(seen: Mapping[str, Any], block: Mapping[str, Any]) -> bool:
+    """Say whether one is a list, the other a detail, and both were asked for in one moment."""
+    paths = sorted((seen["path"], block["path"]))
+    is_one_of_each = DETAIL.fullmatch(paths[0]) and paths[1].startswith(SEARCH)
+    return bool(is_one_of_each) and seen["at"] == block["at"]
 
 
 def _count_most(details: Sequence[datetime]) -> int:
