@@ -54,9 +54,10 @@ async def open_api(
     rate: int = 1_000_000,
     clock: Clock | None = None,
     watches: Sequence[Watch] = (example,),
+    **given: Any,
 ) -> AsyncIterator[Api]:
-    """Serve the API on a free port, on a clock if one is given."""
-    settings = Settings(data=folder, database_url=url, api_rate=rate)
+    """Serve the API on a free port, on a clock and with settings if any are given."""
+    settings = Settings(data=folder, database_url=url, api_rate=rate, **given)
     async with opened(settings, watches) as system:
         if clock is not None:
             system.store.database.clock = clock

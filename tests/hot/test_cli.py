@@ -3,19 +3,13 @@
 import asyncio
 import csv
 import io
-import logging
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-import structlog
 from rich.cells import cell_len
-from typer.testing import CliRunner
 
-from mimawari.app.cli import app
 from mimawari.kernel.clock import RealClock
 from mimawari.settings import DEFAULTS
 from mimawari.show import BARS
@@ -23,7 +17,8 @@ from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.hot import alerting, sync, targets
 from mimawari.watches.hot.models import AlertKind, Coverage, Finding, Ip, NewIp, Seen, Status
-from tests.app.terminal import Said, Terminal
+from tests.app.screen import Screen
+from tests.app.terminal import Terminal
 from tests.hot.crawling import WHOLE, crawl_of
 
 HOUR = timedelta(hours=1)
@@ -40,38 +35,6 @@ CAPPED = Coverage(pages_asked=10, pages_read=10, capped_sold=True)
 PARTLY = Coverage(pages_asked=10, pages_read=8, page_errors=("sold page 2: [red]slow[/]",))
 SURGE = Finding(kind=AlertKind.SURGE, value=2.5, threshold=2.0, samples=40)
 BUSY = Finding(kind=AlertKind.HIGH_OUTFLOW, value=60, threshold=50, samples=40)
-
-
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """Runs commands in this process, on a data folder of its own."""
-
-    data: Path
-
-    def run(self, *words: str) -> Said:
-        """Run a command of the watch to its end."""
-        settings = {"MIMAWARI_DATA": str(self.data), "COLUMNS": "80"}
-        done = CliRunner().invoke(app, ["hot", *words], env=settings)
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return Said(done.exit_code, done.stdout, done.stderr)
-
-    def written(self, name: str, content: str | bytes) -> str:
-        """Write a file and return its path."""
-        path = self.data.parent / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return str(path)
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Logging is afterwards as it was before."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
 
 
 def seen(prefix: str, listed: int, sold: int) -> list[Seen]:
@@ -131,13 +94,13 @@ def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def filled(filled_once: Path, tmp_path: Path) -> Screen:
     """A screen with five IPs."""
     shutil.copytree(filled_once, tmp_path / "data")
-    return Screen(tmp_path / "data")
+    return Screen(tmp_path / "data", "hot")
 
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Screen:
     """A screen with nothing behind it."""
-    return Screen(tmp_path / "data")
+    return Screen(tmp_path / "data", "hot")
 
 
 def test_help_names_every_command(empty: Screen) -> None:

@@ -1,6 +1,7 @@
 """The rentals watch on the simulated site, for the tests that let it work."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from tests.conftest import Databases
+from tests.rentals.api_ground import Rooms, open_rooms
 from tests.rentals.scene import EVENING, Scene, open_scene
 
 
@@ -20,3 +22,19 @@ async def scene(databases: Databases) -> AsyncIterator[Scene]:
     async with open_scene(store, clock) as opened:
         yield opened
     await store.close()
+
+
+@pytest.fixture(scope="module")
+async def calm(
+    databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Rooms]:
+    """An API that is only asked for what it refuses."""
+    async with open_rooms(databases.fresh("sqlite"), tmp_path_factory.mktemp("calm")) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def rooms(databases: Databases, tmp_path: Path) -> AsyncIterator[Rooms]:
+    """An API of the test's own."""
+    async with open_rooms(databases.fresh("sqlite"), tmp_path) as opened:
+        yield opened

@@ -9,6 +9,7 @@ from mimawari.store.sql import SqlStore
 from mimawari.watches.rentals import sync
 from mimawari.watches.rentals.models import Seen, Source
 from mimawari.watches.rentals.sync import Kept, Look
+from tests.rentals.scene import ADDRESS
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 USUAL: dict[str, Any] = {
@@ -24,6 +25,11 @@ USUAL: dict[str, Any] = {
 }
 
 
+def page_of(property_id: str) -> str:
+    """Name the address of a property's own page."""
+    return f"{ADDRESS}/rent/detail/{property_id}/"
+
+
 def on_list(property_id: str, **given: Any) -> Seen:
     """Make up a room on a list."""
     return _seen(property_id, Source.LIST, given)
@@ -36,7 +42,7 @@ def on_page(property_id: str, **given: Any) -> Seen:
 
 
 def _seen(property_id: str, source: Source, given: dict[str, Any]) -> Seen:
-    url = f"http://rentals.test/rent/detail/{property_id}/"
+    url = page_of(property_id)
     return Seen(property_id=property_id, url=url, source=source, **{**USUAL, **given})
 
 

@@ -95,7 +95,8 @@ async def test_names_are_exact_in_every_table_of_mariadb(engine: str, empty: Sql
     await upgrade(empty.database)
     query = text(
         "SELECT table_name, engine, table_collation FROM information_schema.tables"
-        " WHERE table_schema = DATABASE() AND table_name <> 'alembic_version' AND table_type = 'BASE TABLE'"
+        " WHERE table_schema = DATABASE() AND table_name <> 'alembic_version'"
+        " AND table_type = 'BASE TABLE'"
     )
     async with empty.read() as reader:
         rows = (await reader.execute(query)).all()

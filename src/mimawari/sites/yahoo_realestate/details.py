@@ -173,5 +173,7 @@ def _read_image(image: Any, url: str) -> str | None:
         parts = urlsplit(target)
     except ValueError:
         return None
-    is_usable = parts.scheme == "https" and parts.hostname and " " not in target
+    # A page that is safe itself shows nothing that is not.
+    is_safe = parts.scheme in {"https", urlsplit(url).scheme}
+    is_usable = is_safe and parts.hostname and " " not in target
     return target if is_usable and not target.startswith(_ICONS) else None

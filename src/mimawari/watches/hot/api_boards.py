@@ -8,8 +8,9 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from mimawari.edges import exporting, keeping, paging
+from mimawari.edges import exporting, keeping, paging, standing
 from mimawari.edges.paging import Listing
+from mimawari.edges.standing import WaitOut
 from mimawari.edges.system import System, SystemOf
 from mimawari.errors import NotFound
 from mimawari.kernel.job import State
@@ -122,15 +123,6 @@ class KindOut(BaseModel):
     failed: int = Field(description=f"Dead letters; counted up to {MOST_COUNTED}.")
 
 
-class WaitOut(BaseModel):
-    """Something that nobody passes before a time."""
-
-    name: str
-    state: str
-    until: datetime | None
-    reason: str | None
-
-
 class StatusOut(BaseModel):
     """How the watch stands."""
 
@@ -221,8 +213,8 @@ async def show_status(system: SystemOf) -> StatusOut:
         **counts,
         jobs=await _count_jobs(system),
         next_at=await system.store.schedule.next_at(without=others),
-        breaker=await _breaker(system),
-        limit=await _limit(system),
+        breaker=await standing.find_breaker(system, mercari.NAME),
+        limit=await standing.find_limit(system, tasks.LIMIT),
         zone=str(settings.zone),
         pages_on_sale=settings.hot_pages_on_sale,
         pages_sold=settings.hot_pages_sold,
@@ -247,17 +239,3 @@ async def _count_jobs(system: System) -> list[KindOut]:
         )
         for kind in kinds
     ]
-
-
-async def _breaker(system: System) -> WaitOut:
-    view = await system.store.breaker.find(mercari.NAME)
-    if view is None:
-        return WaitOut(name=mercari.NAME, state="closed", until=None, reason=None)
-    return WaitOut(name=mercari.NAME, state=view.state, until=view.until, reason=view.reason)
-
-
-async def _limit(system: System) -> WaitOut:
-    wait = await system.store.limiter.peek(system.watches.limit(tasks.LIMIT))
-    if wait is None:
-        return WaitOut(name=tasks.LIMIT, state="free", until=None, reason=None)
-    return WaitOut(name=tasks.LIMIT, state="waiting", until=wait.until, reason=wait.reason)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from mimawari.edges import exporting, keeping, paging
+from mimawari.edges.asking import write_moment
 from mimawari.edges.paging import Listing
 from mimawari.edges.system import System, SystemOf
 from mimawari.errors import NotFound
@@ -41,7 +42,6 @@ from mimawari.watches.hot.asking import (
     SourceId,
     SpanAsked,
     read_place,
-    write_moment,
     write_place,
 )
 from mimawari.watches.hot.models import Ip

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from mimawari.edges.asking import LINE, checking, described
 from mimawari.kernel.values import Entry
 from mimawari.settings import Settings
 from mimawari.watches.hot import rules
-from mimawari.watches.hot.asking import LINE, checking, described
 from mimawari.watches.hot.models import (
     MOST_TAG_TEXT,
     MOST_TAGS,

@@ -9,6 +9,7 @@ import typer
 
 from mimawari import show
 from mimawari.edges import exporting
+from mimawari.edges.asking import LARGEST_ID
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader
@@ -21,11 +22,10 @@ from mimawari.watches.hot.cli_cells import (
     folded,
     is_capped,
     level,
-    short,
     sum_up,
     why_waits,
 )
-from mimawari.watches.hot.models import LARGEST_ID, Ip
+from mimawari.watches.hot.models import Ip
 from mimawari.watches.hot.reads import Board, Ranked, Window
 from mimawari.watches.hot.sync import HOUR
 
@@ -153,7 +153,7 @@ def _show_board(ranked: Sequence[_Row], window: Window, board: Board, count: int
         "seen": lambda one: _mark(one.ip),
     }
     if ranked:
-        span = f"{short(window.start_at)} to {short(window.end_at)}"
+        span = f"{show.short(window.start_at)} to {show.short(window.end_at)}"
         show.say(f"By {board}, {span} ({count} whole hour{'s' if count > 1 else ''})")
     empty = (
         "Nothing was counted in these hours. An IP is counted from its second crawl on;"
@@ -270,7 +270,7 @@ def _show_alerts(opened: System, found: Sequence[Mapping[str, Any]]) -> None:
 
 def _alert_state(one: Mapping[str, Any]) -> str:
     if one["closed_at"] is not None:
-        return f"over {short(one['closed_at'])}"
+        return f"over {show.short(one['closed_at'])}"
     return "acknowledged" if one["acknowledged_at"] is not None else "open"
 
 

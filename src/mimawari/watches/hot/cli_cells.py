@@ -1,7 +1,6 @@
 """Words and cells that the commands of the hot watch share."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -9,12 +8,13 @@ from rich.markup import escape
 from rich.text import Text
 
 from mimawari import show
+from mimawari.edges.asking import LARGEST_ID
 from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.kernel.why import Why, why
 from mimawari.watches.hot import rules, targets
-from mimawari.watches.hot.models import LARGEST_ID, AlertKind, Coverage, Ip
+from mimawari.watches.hot.models import AlertKind, Coverage, Ip
 
 IpId = Annotated[int, typer.Argument(min=1, max=LARGEST_ID, help="The id that `ip ls` shows.")]
 
@@ -25,11 +25,6 @@ def folded(text: str, width: int) -> str:
     """Fold a text into a cell so wide, that its table need not make other cells narrower."""
     lines = Text(show.plain(text, most=80)).wrap(show.console, width, overflow="fold")
     return "\n".join(escape(line.plain.rstrip()) for line in lines)
-
-
-def short(at: datetime | None) -> str:
-    """Say a time briefly, in the zone of whoever reads it."""
-    return "–" if at is None else at.astimezone().strftime("%m-%d %H:%M")
 
 
 def coverage(seen: Coverage) -> str:

@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
 from mimawari import show
+from mimawari.edges.asking import LARGEST_ID
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Reader
@@ -23,11 +24,10 @@ from mimawari.watches.hot.cli_cells import (
     coverage,
     find,
     level,
-    short,
     why_waits,
 )
 from mimawari.watches.hot.cli_import import import_file
-from mimawari.watches.hot.models import LARGEST_ID, Ip, NewIp
+from mimawari.watches.hot.models import Ip, NewIp
 from mimawari.watches.hot.reads import Window
 from mimawari.watches.hot.sync import HOUR, make_coverage
 from mimawari.watches.hot.tables import hours, items
@@ -124,7 +124,7 @@ def _show_ips(opened: System, rows: Sequence[tuple[Ip, Why | None]]) -> None:
         "keyword": lambda row: show.cell(row[0].keyword, most=40),
         "weight": lambda row: f"{row[0].weight:>6g}",
         "every": lambda row: format_duration(_every(opened, row[0])),
-        "last crawled": lambda row: short(row[0].last_crawled_at),
+        "last crawled": lambda row: show.short(row[0].last_crawled_at),
         "next": lambda row: _next(*row),
         "coverage": lambda row: coverage(row[0].coverage),
     }
@@ -135,7 +135,7 @@ def _show_ips(opened: System, rows: Sequence[tuple[Ip, Why | None]]) -> None:
 def _next(ip: Ip, answer: Why | None) -> str:
     if answer is None:
         return absent(ip)
-    return f"{short(answer.next_at)} {show.cell(answer.reason)}"
+    return f"{show.short(answer.next_at)} {show.cell(answer.reason)}"
 
 
 @app.command(name="show")

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-LARGEST_ID = 2**31 - 1
 MOST_TEXT = 200
 MOST_TAGS, MOST_TAG_TEXT = 20, 50
 

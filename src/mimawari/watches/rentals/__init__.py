@@ -7,6 +7,8 @@ from mimawari.kernel.watch import Watch
 from mimawari.settings import Settings
 from mimawari.sites.yahoo_realestate import SITE
 from mimawari.watches.rentals import lists, tasks, told
+from mimawari.watches.rentals.api import router
+from mimawari.watches.rentals.cli import app as commands
 
 
 def limits(settings: Settings) -> tuple[Limit, ...]:
@@ -24,4 +26,6 @@ watch = Watch(
     breakers={SITE.name: BreakerPolicy(failures=2, cool_for=timedelta(hours=1))},
     targets=lists.list_targets,
     started=told.started,
+    router=router,
+    commands=commands,
 )

@@ -1,8 +1,10 @@
 """Looks at what the rentals watch keeps, for its edges; changes nothing."""
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, or_, select
@@ -93,14 +95,14 @@ def _behind(key: Any, place: Place, *, is_ascending: bool) -> ColumnElement[bool
 
 def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
     at = properties.c
-    given = [
-        (wanted.status, at.status == wanted.status),
-        (wanted.least_rent_yen, at.rent_yen >= wanted.least_rent_yen),
-        (wanted.most_rent_yen, at.rent_yen <= wanted.most_rent_yen),
-        (wanted.least_area_m2, at.area_m2 >= wanted.least_area_m2),
-        (wanted.layout, at.layout == wanted.layout),
-    ]
-    found = [condition for value, condition in given if value is not None]
+    given = (
+        (at.status, operator.eq, wanted.status),
+        (at.rent_yen, operator.ge, wanted.least_rent_yen),
+        (at.rent_yen, operator.le, wanted.most_rent_yen),
+        (at.area_m2, operator.ge, wanted.least_area_m2),
+        (at.layout, operator.eq, wanted.layout),
+    )
+    found = [compare(column, value) for column, compare, value in given if value is not None]
     # A page that was gone before anybody read it tells nothing.
     found.append(at.snapshot_on != "")
     if wanted.search:
@@ -113,6 +115,32 @@ async def find_property(reader: Reader, property_id: str) -> Any:
     """Find one property."""
     mine = (properties.c.site == SITE.name) & (properties.c.property_id == property_id)
     return (await reader.execute(select(properties).where(mine))).first()
+
+
+async def list_by_prefix(reader: Reader, prefix: str, limit: int) -> Sequence[Any]:
+    """List properties by the beginning of their ids."""
+    key = properties.c.property_id
+    # LIKE does not tell large letters from small ones on every engine; no id has a `~`.
+    begins = (key >= prefix) & (key < f"{prefix}~")
+    query = select(properties).where(properties.c.site == SITE.name, begins)
+    found: Sequence[Any] = (await reader.execute(query.order_by(key).limit(limit))).all()
+    return found
+
+
+async def find_id_length(reader: Reader, ids: Sequence[str]) -> int:
+    """Tell how much of these ids tells each of them apart from all others that are known."""
+    key = properties.c.property_id
+    beside = (func.lag(key).over(order_by=key), func.lead(key).over(order_by=key))
+    known = select(key, *(other.label(name) for name, other in zip("ab", beside, strict=True)))
+    known_ids = known.where(properties.c.site == SITE.name).subquery()
+    query = select(known_ids).where(known_ids.c.property_id.in_(ids))
+    # What shares most with an id stands beside it in their order.
+    pairs = [(row[0], other) for row in await reader.execute(query) for other in row[1:] if other]
+    return max((_count_shared(*pair) + 1 for pair in pairs), default=0)
+
+
+def _count_shared(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 async def list_snapshots(reader: Reader, property_id: str, limit: int) -> Sequence[Any]:
@@ -157,6 +185,15 @@ async def list_runs(reader: Reader, list_id: int, limit: int) -> Sequence[Any]:
     query = select(runs).where(runs.c.list_id == list_id)
     ordered = query.order_by(runs.c.started_at.desc()).limit(limit)
     found: Sequence[Any] = (await reader.execute(ordered)).all()
+    return found
+
+
+async def list_last_runs(reader: Reader, list_ids: Sequence[int]) -> Sequence[Any]:
+    """List the last walk over each of these lists that was walked over."""
+    last = select(runs.c.list_id, func.max(runs.c.started_at).label("started_at"))
+    last_of = last.where(runs.c.list_id.in_(list_ids)).group_by(runs.c.list_id).subquery()
+    same = (runs.c.list_id == last_of.c.list_id) & (runs.c.started_at == last_of.c.started_at)
+    found: Sequence[Any] = (await reader.execute(select(runs).join(last_of, same))).all()
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import select
@@ -140,7 +141,9 @@ async def scrape_detail(job: Job, ctx: Context) -> None:
     rested = await _rest(ctx)
     look = Look(job_id=job.id, at=ctx.clock.now(), zone=ctx.settings.zone)
     async with ctx.commit(job) as tx:
-        await sync.keep_seen(tx, [rules.seen_on_page(found)], look)
+        # Under the id that was asked for, also where the site leads to another spelling of it.
+        seen = replace(rules.seen_on_page(found), property_id=property_id, url=url)
+        await sync.keep_seen(tx, [seen], look)
         tx.move(RESTED, rested)
     told.completed(job, property_id, caller)
 
