@@ -8,6 +8,7 @@ from mimawari.errors import BadInput, Blocked, Gone, Invalid, Transient
 from mimawari.net.page import Outcome, Page
 from mimawari.sites.yahoo_realestate import (
     SITE,
+    SITE_URL,
     fetch_detail,
     fetch_list,
     parse_detail_url,
@@ -172,7 +173,16 @@ async def test_a_list_is_no_property_and_a_property_no_list() -> None:
 
 def test_a_refused_address_is_told_with_one_that_would_do() -> None:
     with pytest.raises(BadInput, match=r"give one like http://127\.0\.0\.1:8085/rent/search/"):
-        parse_list_url(LIST_URL, "http://127.0.0.1:8085")
+        parse_list_url("https://example.com/rent/search/03/", "http://127.0.0.1:8085")
+
+
+def test_an_address_of_the_real_site_leads_to_the_one_that_stands_in_for_it() -> None:
+    found = parse_list_url(f"{SITE_URL}/rent/search/03/13/?page=2", "http://127.0.0.1:8085")
+    assert found == "http://127.0.0.1:8085/rent/search/03/13/?page=2"
+    url, _ = parse_detail_url(f"{SITE_URL}/rent/detail/{DETAIL_ID}/", "http://127.0.0.1:8085")
+    assert url == f"http://127.0.0.1:8085/rent/detail/{DETAIL_ID}/"
+    with pytest.raises(BadInput, match="is no list of the site's"):
+        parse_list_url("http://127.0.0.1:8085/rent/search/03/")
 
 
 @pytest.mark.parametrize(

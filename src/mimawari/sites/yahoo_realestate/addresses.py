@@ -42,8 +42,8 @@ def make_detail_url(url: str, property_id: str) -> str:
 
 def parse_list_url(url: str, site_url: str = SITE_URL) -> str:
     """Return a list's address as the site writes it, or refuse one that is none of its lists."""
-    parts = _split(url)
-    if _origin(parts) != _origin(_split(site_url)) or not _LIST.fullmatch(parts.path):
+    parts = _at_home(_split(url), _split(site_url))
+    if parts is None or not _LIST.fullmatch(parts.path):
         like = urljoin(site_url, "/rent/search/03/13/13104/")
         raise BadInput(f"{_shown(url)} is no list of the site's; give one like {like}")
     path = parts.path if parts.path.endswith("/") else f"{parts.path}/"
@@ -52,15 +52,15 @@ def parse_list_url(url: str, site_url: str = SITE_URL) -> str:
 
 def parse_detail_url(url: str, site_url: str = SITE_URL) -> tuple[str, str]:
     """Return a property's address as the site writes it, and its id, or refuse any other."""
-    parts = _split(url)
-    found = _DETAIL.fullmatch(parts.path)
-    if _origin(parts) != _origin(_split(site_url)) or found is None:
+    parts = _at_home(_split(url), _split(site_url))
+    found = None if parts is None else _DETAIL.fullmatch(parts.path)
+    if found is None:
         like = urljoin(site_url, "/rent/detail/ID/")
         raise BadInput(
             f"{_shown(url)} is no property of the site's; give one like {like},"
             " where ID is 44 hex digits, maybe after a _"
         )
-    return make_detail_url(url, found[1]), found[1]
+    return make_detail_url(site_url, found[1]), found[1]
 
 
 def join_list_url(url: str, link: str) -> str:
@@ -70,6 +70,18 @@ def join_list_url(url: str, link: str) -> str:
     except ValueError as error:
         raise BadInput(f"{_shown(link)} is no address") from error
     return parse_list_url(target, url)
+
+
+def _at_home(parts: SplitResult, home: SplitResult) -> SplitResult | None:
+    """Lead an address of the site's to where the site is set to be; None if it is not the site's.
+
+    People copy addresses from the real site also where another stands in for it.
+    """
+    if _origin(parts) == _origin(home):
+        return parts
+    if _origin(parts) != _origin(_split(SITE_URL)):
+        return None
+    return parts._replace(scheme=home.scheme, netloc=home.netloc)
 
 
 def _origin(parts: SplitResult) -> tuple[str, str | None, int | None]:
