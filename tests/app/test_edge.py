@@ -205,16 +205,19 @@ async def test_a_number_that_is_not_plain_or_out_of_bounds_is_not_allowed(
     assert message.startswith("query.limit: ")
 
 
+broken_router = APIRouter()
+
+
+@broken_router.get("/api/broken")
+async def be_broken() -> None:
+    """Raise what nobody expects."""
+    raise RuntimeError("an inner detail")
+
+
 async def test_a_bug_is_answered_in_the_envelope_and_tells_nothing(
     databases: Databases, tmp_path: Path, lines: io.StringIO
 ) -> None:
-    router = APIRouter()
-
-    @router.get("/api/broken")
-    async def broken() -> None:
-        raise RuntimeError("an inner detail")
-
-    watch = Watch(name="broken", tasks=(), router=router)
+    watch = Watch(name="broken", tasks=(), router=f"{__name__}:broken_router")
     async with open_api(databases.fresh("sqlite"), tmp_path, watches=[watch]) as api:
         response = await api.http.get("/api/broken")
         assert "inner" not in check_error(response, 500, "internal")

@@ -93,7 +93,7 @@ def test_a_worker_alone_works_and_serves_no_api(terminal: Terminal) -> None:
         assert serving.facts()["API"] == "not in this process"
         wait_for(lambda: [line for line in serving.log() if line["message"] == "worker started"])
         assert serving.stop(signal.SIGTERM) == 0
-        assert {line["component"] for line in serving.log()} == {"serve", "worker"}
+        assert {line["component"] for line in serving.log()} == {"rentals", "serve", "worker"}
     assert not (terminal.data / "api-keys").exists()
 
 

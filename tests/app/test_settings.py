@@ -73,6 +73,11 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "hot_alert_liquidity_high": ("3", 3.0),
     "hot_alert_price_drop": ("0.35", 0.35),
     "hot_alert_samples": ("5", 5),
+    "rentals_details_per_hour": ("2", 2),
+    "rentals_rest_after": ("40", 40),
+    "rentals_rest_for": ("2h", timedelta(hours=2)),
+    "rentals_archive_after": ("1d", timedelta(days=1)),
+    "rentals_keep_failed": ("10d", timedelta(days=10)),
 }
 NAMES = [(field, name) for field in FIELDS for name in names_of(field)]
 

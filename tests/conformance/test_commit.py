@@ -411,3 +411,16 @@ async def test_a_commit_may_say_that_its_job_is_gone_for_good(
     assert (view.state, view.reason) == (State.PERMANENT_FAIL, "the site answered 404")
     assert (await seen(store))[0] == ["kept"]
     assert not await store.queue.requeue(job.id)
+
+
+async def test_a_target_that_is_new_is_placed_and_one_that_is_there_keeps_its_time(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    await schedule_target(store, clock)
+    late = clock.now() + 9 * HOUR
+    async with store.commit(await claimed_one(store)) as tx:
+        tx.place_new(
+            *(Entry(member=name, kind="a", next_at=late, every=HOUR) for name in ("t", "new"))
+        )
+    entries = {entry.member: entry.next_at for entry in await store.schedule.list(9)}
+    assert entries == {"t": clock.now() + HOUR, "new": late}

@@ -220,15 +220,15 @@ async def test_blockers_of_other_kinds_do_not_count(store: SqlStore, clock: Virt
     assert (answer.reason, answer.blocked_by) == ("waits for a free worker", None)
 
 
-async def test_a_job_at_work_names_its_worker_and_the_end_of_its_lease(
+async def test_a_job_at_work_names_its_worker_and_waits_for_nothing(
     store: SqlStore, clock: VirtualClock
 ) -> None:
     job_id = await put(store)
     await claim(store)
     await use_up(store, clock)
     answer = await explain(store, clock, job_id)
-    assert (answer.state, answer.next_at) == ("processing", clock.now())
-    assert answer.reason == "worker-1 is at work on it; next_at is the end of its lease"
+    assert (answer.state, answer.next_at) == ("processing", None)
+    assert answer.reason == "worker-1 is at work on it"
     assert answer.blocked_by is None
 
 

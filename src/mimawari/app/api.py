@@ -1,6 +1,7 @@
 """The HTTP API: jobs, the schedule, and why something waits."""
 
 from datetime import datetime
+from pkgutil import resolve_name
 from typing import Annotated, Any
 
 from annotated_types import Ge, Le
@@ -13,7 +14,7 @@ from mimawari import __version__
 from mimawari.app.edge import Allowance, Edge
 from mimawari.app.envelope import errors, install
 from mimawari.app.ops import System
-from mimawari.edges.system import SystemOf
+from mimawari.edges.routes import SystemOf
 from mimawari.errors import NotFound
 from mimawari.kernel.job import JobView, State
 from mimawari.kernel.why import Why, why
@@ -214,9 +215,9 @@ def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
     app.include_router(health, tags=["health"])
     app.include_router(jobs, tags=["jobs"])
     for watch in system.watches.all:
-        if watch.router is not None:
+        if watch.router:
             app.include_router(
-                watch.router,
+                resolve_name(watch.router),
                 tags=[watch.name],
                 dependencies=[Security(_key)],
                 responses=errors(404, 409),

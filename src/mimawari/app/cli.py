@@ -9,11 +9,10 @@ import typer
 
 from mimawari import __version__, show
 from mimawari.app import commands_db, commands_jobs, commands_sim, doctor
-from mimawari.app.demo import run_demo
 from mimawari.app.keys import key_file
 from mimawari.app.ops import System, place
+from mimawari.app.roles import Role
 from mimawari.app.run import fail, run, run_on_system, settings, system
-from mimawari.app.serve import Role, serve
 from mimawari.edges.system import Json
 from mimawari.errors import MimawariError, NotFound
 from mimawari.kernel.why import why
@@ -50,6 +49,9 @@ Roles = Annotated[
 @app.command(name="serve")
 def serve_command(role: Roles = None) -> None:
     """Run the API, scheduler, workers, janitor and deliverer until stopped."""
+    # What serves takes a while to load, which no other command should wait for.
+    from mimawari.app.serve import serve  # noqa: PLC0415
+
     found = settings()
 
     @asynccontextmanager
@@ -73,6 +75,8 @@ def demo(
     ] = None,
 ) -> None:
     """Show the system at work on a simulated site; needs no network and keeps nothing."""
+    from mimawari.app.demo import run_demo  # noqa: PLC0415 - as above
+
     try:
         asyncio.run(run_demo(seconds))
     except MimawariError as error:

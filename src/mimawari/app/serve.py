@@ -20,7 +20,6 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -30,6 +29,7 @@ import uvicorn
 from mimawari.app.api import make_app
 from mimawari.app.keys import load_keys
 from mimawari.app.ops import System, opened
+from mimawari.app.roles import Role
 from mimawari.errors import BadInput
 from mimawari.kernel.deliverer import Deliverer, LogDestination
 from mimawari.kernel.janitor import Janitor, Retention
@@ -44,16 +44,6 @@ AGAIN_SECONDS = 1.0
 BACKLOG = 2048
 
 log = structlog.get_logger(component="serve")
-
-
-class Role(StrEnum):
-    """A part of the system that a process may play."""
-
-    API = "api"
-    SCHEDULER = "scheduler"
-    WORKER = "worker"
-    JANITOR = "janitor"
-    DELIVERER = "deliverer"
 
 
 Part = Callable[[], Awaitable[None]]

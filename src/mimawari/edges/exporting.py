@@ -5,8 +5,8 @@ import io
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel
+from starlette.responses import Response, StreamingResponse
 
 BOM = "\ufeff"
 """Without it spreadsheets take Japanese for another encoding."""

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Protocol, TypeVar, cast
 
 import typer
-from fastapi import Depends, Request
 
 from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.watch import Watches
@@ -37,15 +36,6 @@ class System(Protocol):
     def watches(self) -> Watches:
         """All watches."""
         ...
-
-
-def system_of(request: Request) -> System:
-    """Return the system that a request is made to."""
-    return cast("System", request.app.state.system)
-
-
-SystemOf = Annotated[System, Depends(system_of)]
-"""Gives a route the system."""
 
 
 def run(context: typer.Context, work: Callable[[System], Awaitable[T]]) -> T:

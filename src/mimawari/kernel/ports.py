@@ -244,6 +244,9 @@ class Tx(Protocol):
     def place(self, *entries: Entry) -> None:
         """Set targets on the schedule."""
 
+    def place_new(self, *entries: Entry) -> None:
+        """Set targets that are not on the schedule yet; those that are keep their time."""
+
     def remove(self, *members: str) -> None:
         """Take targets off the schedule."""
 

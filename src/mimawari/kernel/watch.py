@@ -96,7 +96,8 @@ class Watch:
     targets: Targets | None = None
     started: Started | None = None
     tables: Any = None
-    router: Any = None
+    router: str = ""
+    """Where its routes are, as `module:name`: they are loaded only where an API is served."""
     commands: Any = None
 
 

@@ -44,7 +44,8 @@ async def _why_job(store: Store, clock: Clock, watches: Watches, job: JobView, s
         subject=subject,
         kind=job.kind,
         state=job.state,
-        next_at=job.next_at,
+        # Of one that is at work it is the end of its lease, which nothing waits for.
+        next_at=None if job.state == State.PROCESSING else job.next_at,
         reason=job.reason or _reason_of(job, clock.now()),
         blocked_by=job.blocked_by,
         job_id=job.id,
@@ -66,7 +67,7 @@ def _reason_of(job: JobView, now: datetime) -> str:
         case State.PENDING:
             return "waits for a free worker"
         case State.PROCESSING:
-            return f"{job.worker} is at work on it; next_at is the end of its lease"
+            return f"{job.worker} is at work on it"
         case _:
             return f"ended: {job.state}"
 

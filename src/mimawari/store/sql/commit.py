@@ -35,6 +35,7 @@ class SqlTx:
         self.events: list[NewEvent] = []
         self.cursors: dict[str, str] = {}
         self.entries: list[Entry] = []
+        self.new_entries: list[Entry] = []
         self.removed: list[str] = []
         self.next: tuple[datetime, str | None] | None = None
 
@@ -67,6 +68,10 @@ class SqlTx:
     def place(self, *entries: Entry) -> None:
         """Set targets on the schedule."""
         self.entries.extend(entries)
+
+    def place_new(self, *entries: Entry) -> None:
+        """Set targets that are not on the schedule yet."""
+        self.new_entries.extend(entries)
 
     def remove(self, *members: str) -> None:
         """Take targets off the schedule."""
@@ -136,6 +141,8 @@ class SqlCommit:
             self._cursor.move_in(session, name, tx.cursors[name])
         if tx.entries:
             self._schedule.put_in(session, tx.entries)
+        if tx.new_entries:
+            self._schedule.add_in(session, tx.new_entries)
         if tx.removed:
             self._schedule.remove_in(session, tx.removed)
         if tx.next is not None and job is not None and job.target is not None:

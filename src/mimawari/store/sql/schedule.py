@@ -44,16 +44,17 @@ class SqlSchedule:
 
     async def add(self, entries: Sequence[Entry]) -> int:
         """Set the entries of members that are not there yet; say how many."""
+        return await self._database.run(lambda session: self.add_in(session, entries))
 
-        def work(session: Session) -> int:
-            added = 0
-            for entry in sorted(entries, key=lambda entry: entry.member):
-                new = self._database.dialect.insert_new(schedule, _values(entry))
-                added += session.execute(new).rowcount
+    def add_in(self, session: Session, entries: Sequence[Entry]) -> int:
+        """Set entries of new members as part of a transaction; say how many."""
+        added = 0
+        for entry in sorted(entries, key=lambda entry: entry.member):
+            new = self._database.dialect.insert_new(schedule, _values(entry))
+            added += session.execute(new).rowcount
+        if added:
             session.tell(SCHEDULE)
-            return added
-
-        return await self._database.run(work)
+        return added
 
     async def due(self, now: datetime, most: int, without: Collection[str] = ()) -> list[Entry]:
         """List the entries whose time has come, earliest first, of all but some kinds."""

@@ -8,7 +8,6 @@ from datetime import timedelta
 from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Watch
 from mimawari.watches._template import sync, tables, tasks
-from mimawari.watches._template.api import router
 
 watch = Watch(
     name="example",
@@ -17,5 +16,5 @@ watch = Watch(
     breakers={"counting": BreakerPolicy(failures=2, cool_for=timedelta(minutes=5))},
     targets=sync.list_targets,
     tables=tables.metadata,
-    router=router,
+    router="mimawari.watches._template.api:router",
 )

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.exceptions import HTTPException
 
-from mimawari.edges.system import SystemOf
+from mimawari.edges.routes import SystemOf
 from mimawari.kernel.values import Entry
 from mimawari.text import plain_digits, whole_number
 from mimawari.watches._template import sync

@@ -6,7 +6,6 @@ from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Watch
 from mimawari.sites import mercari
 from mimawari.watches.hot import targets, tasks
-from mimawari.watches.hot.api import router
 from mimawari.watches.hot.cli import app as commands
 
 watch = Watch(
@@ -16,6 +15,6 @@ watch = Watch(
     limits=(Limit(tasks.LIMIT, count=20, per=timedelta(minutes=1)),),
     breakers={mercari.NAME: BreakerPolicy(failures=2, cool_for=timedelta(minutes=30))},
     targets=targets.list_targets,
-    router=router,
+    router="mimawari.watches.hot.api:router",
     commands=commands,
 )

@@ -10,8 +10,9 @@ from pydantic import BaseModel, Field
 
 from mimawari.edges import exporting, keeping, paging, standing
 from mimawari.edges.paging import Listing
+from mimawari.edges.routes import SystemOf
 from mimawari.edges.standing import WaitOut
-from mimawari.edges.system import System, SystemOf
+from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.kernel.job import State
 from mimawari.sites import mercari

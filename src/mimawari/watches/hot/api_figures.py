@@ -11,7 +11,8 @@ from fastapi.responses import Response
 from mimawari.edges import exporting, keeping, paging
 from mimawari.edges.asking import write_moment
 from mimawari.edges.paging import Listing
-from mimawari.edges.system import System, SystemOf
+from mimawari.edges.routes import SystemOf
+from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.watches.hot import reads

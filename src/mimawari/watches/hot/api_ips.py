@@ -11,7 +11,8 @@ from starlette.exceptions import HTTPException
 
 from mimawari.edges import exporting, paging
 from mimawari.edges.paging import Listing
-from mimawari.edges.system import System, SystemOf
+from mimawari.edges.routes import SystemOf
+from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.kernel.why import why

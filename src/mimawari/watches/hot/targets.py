@@ -108,7 +108,7 @@ async def add_ips(tx: Tx, new: Sequence[NewIp], settings: Settings, now: datetim
         wait = rules.interval(ip.weight, pace_of(settings)) * place / len(active)
         tx.place(entry_of(ip, ip.weight, settings, now, first_after=wait))
     if active:
-        tx.place(rollups.entry(now, settings.zone))
+        tx.place_new(rollups.entry(now, settings.zone))
     return added
 
 

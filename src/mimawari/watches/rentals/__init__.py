@@ -7,7 +7,6 @@ from mimawari.kernel.watch import Watch
 from mimawari.settings import Settings
 from mimawari.sites.yahoo_realestate import SITE
 from mimawari.watches.rentals import lists, tasks, told
-from mimawari.watches.rentals.api import router
 from mimawari.watches.rentals.cli import app as commands
 
 
@@ -26,6 +25,6 @@ watch = Watch(
     breakers={SITE.name: BreakerPolicy(failures=2, cool_for=timedelta(hours=1))},
     targets=lists.list_targets,
     started=told.started,
-    router=router,
+    router="mimawari.watches.rentals.api:router",
     commands=commands,
 )

@@ -9,7 +9,8 @@ from fastapi.responses import JSONResponse, Response
 
 from mimawari.edges import exporting, paging
 from mimawari.edges.paging import Listing
-from mimawari.edges.system import System, SystemOf
+from mimawari.edges.routes import SystemOf
+from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.watches.rentals import asked, reads

@@ -4,20 +4,13 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from mimawari.edges import standing
-from mimawari.edges.system import System, SystemOf
-from mimawari.sites.yahoo_realestate import SITE
-from mimawari.watches.rentals import cleanup, reads, tasks
+from mimawari.edges.routes import SystemOf
+from mimawari.watches.rentals import cleanup
 from mimawari.watches.rentals.api_models import CleanupOut, GaugeOut, QueueOut
 from mimawari.watches.rentals.asking import CleanupIn
+from mimawari.watches.rentals.gauges import count_queue, find_gauge
 
 queue_router = APIRouter(prefix="/queue")
-
-
-async def count_queue(system: System) -> QueueOut:
-    """Tell how the queue stands."""
-    counts = await reads.count_queue(system)
-    return QueueOut.of(counts, is_running=await reads.is_running(system))
 
 
 @queue_router.get("/stats")
@@ -37,13 +30,4 @@ async def clean_up(system: SystemOf, asked: CleanupIn) -> CleanupOut:
 @queue_router.get("/limiter")
 async def show_limiter(system: SystemOf) -> GaugeOut:
     """Tell how many details of this hour are used up, when the next one may be read, and why."""
-    limit = system.watches.limit(tasks.DETAIL)
-    wait = await system.store.limiter.peek(limit)
-    return GaugeOut(
-        details_per_hour=limit.count,
-        used=await system.store.limiter.used(limit),
-        is_free=wait is None,
-        next_at=None if wait is None else wait.until,
-        reason=None if wait is None else wait.reason,
-        breaker=await standing.find_breaker(system, SITE.name),
-    )
+    return await find_gauge(system)

@@ -113,7 +113,6 @@ async def _wait(system: System, job_id: str, until: datetime) -> JobView | None:
 
     async def is_vain(job: JobView) -> bool:
         answer = await why(system.store, system.clock, system.watches, job.id)
-        # Of a job that is at work the next time is the end of its lease, which nobody waits for.
         if answer is None or answer.state != State.PENDING:
             return False
         is_far = answer.next_at is not None and answer.next_at > until

@@ -22,9 +22,9 @@ from mimawari.watches.rentals import (
     tasks,
 )
 from mimawari.watches.rentals.api_models import CleanupOut
-from mimawari.watches.rentals.api_queue import count_queue, show_limiter
 from mimawari.watches.rentals.cleanup import Cleared
 from mimawari.watches.rentals.cli_cells import queue_facts, soon
+from mimawari.watches.rentals.gauges import count_queue, find_gauge
 
 app = typer.Typer(help="Rental listings, read so slowly that nobody minds.", no_args_is_help=True)
 app.command(name="list")(cli_asking.walk)
@@ -50,7 +50,7 @@ def stats(context: typer.Context, json: Json = False) -> None:
         if json:
             answer = {
                 **(await count_queue(opened)).model_dump(),
-                "details": (await show_limiter(opened)).model_dump(),
+                "details": (await find_gauge(opened)).model_dump(),
                 "lists": (await standing.find_limit(opened, tasks.LIST)).model_dump(),
                 "daily_at": daily_at,
             }

@@ -16,7 +16,6 @@ from mimawari.kernel.waiting import LOOK
 from mimawari.sites.yahoo_realestate import parse_detail_url, parse_list_url
 from mimawari.watches.rentals import asked, lists, reads, sync
 from mimawari.watches.rentals.api_models import DetailLaterOut, WalkLaterOut, WalkOut
-from mimawari.watches.rentals.api_queue import count_queue
 from mimawari.watches.rentals.asked import Later
 from mimawari.watches.rentals.cli_cells import (
     queue_facts,
@@ -25,6 +24,7 @@ from mimawari.watches.rentals.cli_cells import (
     spinner,
 )
 from mimawari.watches.rentals.cli_properties import show_property, write_property
+from mimawari.watches.rentals.gauges import count_queue
 from mimawari.watches.rentals.models import MOST_ROOMS, USUAL_ROOMS, Run
 
 CALLER = "cli"

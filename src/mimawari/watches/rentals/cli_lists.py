@@ -6,8 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from mimawari import show
+from mimawari.edges.asking import LARGEST_ID
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput, Gone, NotFound
+from mimawari.kernel.job import State
 from mimawari.kernel.why import Why, why
 from mimawari.text import format_duration, parse_duration
 from mimawari.watches.rentals import asked, lists, reads
@@ -23,8 +25,6 @@ from mimawari.watches.rentals.models import (
 )
 
 app = typer.Typer(help="Walk over lists again and again.", no_args_is_help=True)
-
-LARGEST_ID = 2**31 - 1
 
 
 @app.command()
@@ -102,6 +102,8 @@ def _next(opened: System, one: RentalList, answer: Why | None) -> str:
         return "never: the site says that it is gone"
     if answer is None:
         return "not on the schedule yet"
+    if answer.state == State.PROCESSING:
+        return "under way now"
     at = show.short(answer.next_at, opened.settings.zone)
     # That it waits for its time is said already by how often it comes.
     is_usual = answer.blocked_by is None and answer.job_id is None

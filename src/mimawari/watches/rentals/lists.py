@@ -64,7 +64,7 @@ async def add_list(
         await tx.execute(update(lists).where(lists.c.id == row.id).values(change))
         row = (await tx.execute(query)).one()
         tx.place(_entry(make_list(row), now))
-    tx.place(daily_entry(settings, now))
+    tx.place_new(daily_entry(settings, now))
     return make_list(row)
 
 

@@ -145,6 +145,7 @@ async def scrape_detail(job: Job, ctx: Context) -> None:
         seen = replace(rules.seen_on_page(found), property_id=property_id, url=url)
         await sync.keep_seen(tx, [seen], look)
         tx.move(RESTED, rested)
+        tx.place_new(lists.daily_entry(ctx.settings, look.at))
     told.completed(job, property_id, caller)
 
 
