@@ -23,6 +23,8 @@ LONG = (
     "tests/app/test_schemathesis.py",
     "tests/hot/test_api_description.py",
     "tests/app/test_check_hot.py",
+    "tests/app/test_check_rentals.py",
+    "tests/rentals/test_api_description.py",
 )
 """What takes longest; begun first, it leaves no worker alone at the end."""
 
