@@ -11,6 +11,7 @@ from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.store.sql.tables import metadata
 from mimawari.watches.hot.tables import ips
+from mimawari.watches.prices.tables import products
 from mimawari.watches.rentals.tables import metadata as rentals
 from tests.conformance.counts import pytest_terminal_summary
 from tests.servers import ENGINES, mariadb_server, postgres_server
@@ -86,8 +87,8 @@ async def store(engine: str, databases: Databases, clock: VirtualClock) -> Async
     """An empty store with all its tables, on each engine in turn."""
     store = SqlStore(await databases.kept(engine), clock)
     async with store.database.write() as session:
-        # What the hot watch keeps goes with its IPs.
-        for table in (*metadata.sorted_tables, ips, *reversed(rentals.sorted_tables)):
+        # What the hot watch keeps goes with its IPs, and what prices keeps with its products.
+        for table in (*metadata.sorted_tables, ips, products, *reversed(rentals.sorted_tables)):
             await session.execute(table.delete())
     yield store
     await store.close()

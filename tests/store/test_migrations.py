@@ -20,11 +20,12 @@ from mimawari.store.sql.engine import Session
 from mimawari.store.sql.migrate import find_version, upgrade
 from mimawari.store.sql.tables import metadata
 from mimawari.watches.hot.tables import metadata as hot
+from mimawari.watches.prices.tables import metadata as prices
 from mimawari.watches.rentals.tables import metadata as rentals
 from tests.conftest import Databases
 
-HEAD = "0003"
-ALL = [metadata, hot, rentals]
+HEAD = "0004"
+ALL = [metadata, hot, prices, rentals]
 """The tables of the kernel and of every watch."""
 
 

@@ -228,9 +228,16 @@ class Tx(Protocol):
         """Run one SQLAlchemy statement of a watch on its own tables."""
 
     async def save(
-        self, table: Any, rows: Sequence[Mapping[str, Any]], change: Sequence[str] = ()
+        self,
+        table: Any,
+        rows: Sequence[Mapping[str, Any]],
+        change: Sequence[str] = (),
+        keys: Sequence[str] = (),
     ) -> None:
-        """Insert rows alike in one statement; where a primary key is taken, change some columns."""
+        """Insert rows alike in one statement; where a key is taken, change some columns.
+
+        The key is the primary one unless the columns of another are named.
+        """
 
     def put(self, *jobs: NewJob) -> None:
         """Enqueue follow-up jobs."""

@@ -12,13 +12,14 @@ from pydantic_settings import NoDecode, SettingsConfigDict
 
 from mimawari.errors import BadInput
 from mimawari.settings.hot import HotSettings
+from mimawari.settings.prices import PricesSettings
 from mimawari.settings.rentals import RentalsSettings
 from mimawari.settings.types import Address, Duration, Whole, Words, named
 
 FILE = "mimawari.db"
 
 
-class Settings(HotSettings, RentalsSettings):
+class Settings(HotSettings, PricesSettings, RentalsSettings):
     """What an operator may set; docs/settings.md says the same in words."""
 
     # With the prefix a field's own name is its first alias: a variable PORT is none of ours.

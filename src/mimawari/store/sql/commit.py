@@ -16,7 +16,7 @@ from mimawari.store.sql.dialect import Dialect
 from mimawari.store.sql.engine import Database, Opened, Session
 from mimawari.store.sql.outbox import SqlOutbox
 from mimawari.store.sql.queue import SqlQueue
-from mimawari.store.sql.rows import save_rows
+from mimawari.store.sql.rows import Saving, save_rows
 from mimawari.store.sql.schedule import SqlSchedule
 from mimawari.store.sql.tables import inbox
 
@@ -44,13 +44,16 @@ class SqlTx:
         return await self._opened.execute(statement, values)
 
     async def save(
-        self, table: Table, rows: Sequence[Mapping[str, Any]], change: Sequence[str] = ()
+        self,
+        table: Table,
+        rows: Sequence[Mapping[str, Any]],
+        change: Sequence[str] = (),
+        keys: Sequence[str] = (),
     ) -> None:
-        """Insert rows alike in one statement; where a primary key is taken, change some columns."""
+        """Insert rows alike in one statement; where a key is taken, change some columns."""
         if rows:
-            await self._opened.run(
-                lambda session: save_rows(session, self._dialect, table, rows, change)
-            )
+            saving = Saving(table, tuple(change), tuple(keys))
+            await self._opened.run(lambda session: save_rows(session, self._dialect, saving, rows))
 
     def put(self, *jobs: NewJob) -> None:
         """Enqueue follow-up jobs."""

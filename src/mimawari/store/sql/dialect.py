@@ -94,7 +94,9 @@ class Dialect(ABC):
     taken = "ON CONFLICT ({keys}) DO UPDATE SET"
     given = "excluded.{name}"
 
-    def save(self, table: Table, names: Sequence[str], change: Sequence[str]) -> str:
+    def save(
+        self, table: Table, names: Sequence[str], change: Sequence[str], keys: Sequence[str]
+    ) -> str:
         """Return what inserts the rows bound as :rows, or changes those whose key is taken."""
         columns = {name: kind_of(table.c[name]) for name in names}
         listed = ", ".join(names)
@@ -103,9 +105,9 @@ class Dialect(ABC):
         insert = f"INSERT INTO {table.name} ({listed}) {rows}"
         if not change:
             return insert
-        keys = ", ".join(column.name for column in table.primary_key)
+        taken = ", ".join(keys or [column.name for column in table.primary_key])
         changes = ", ".join(f"{name} = {self.given.format(name=name)}" for name in change)
-        return f"{insert} {self.taken.format(keys=keys)} {changes}"
+        return f"{insert} {self.taken.format(keys=taken)} {changes}"
 
     @abstractmethod
     def upsert(self, table: Table, values: Mapping[str, Any], change: Mapping[str, Any]) -> Any:

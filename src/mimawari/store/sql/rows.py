@@ -1,6 +1,7 @@
 """Many rows of a watch's own table in one statement."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Column, Table, TypeDecorator, text
@@ -9,18 +10,24 @@ from mimawari.store.sql.dialect import Dialect
 from mimawari.store.sql.engine import Session, as_rows
 
 
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """Where rows go, and which columns change where a key is taken: the primary one, or another."""
+
+    table: Table
+    change: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+
+
 def save_rows(
-    session: Session,
-    dialect: Dialect,
-    table: Table,
-    rows: Sequence[Mapping[str, Any]],
-    change: Sequence[str],
+    session: Session, dialect: Dialect, saving: Saving, rows: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Insert rows alike; where a primary key is taken, change some columns of it."""
+    """Insert rows alike; where a key is taken, change some columns of the row that has it."""
     names = tuple(rows[0])
-    stored = {name: _storing(table.c[name], session) for name in names}
+    stored = {name: _storing(saving.table.c[name], session) for name in names}
     bound = [[store(row[name]) for name, store in stored.items()] for row in rows]
-    session.execute(text(dialect.save(table, names, change)), as_rows(bound))
+    statement = dialect.save(saving.table, names, saving.change, saving.keys)
+    session.execute(text(statement), as_rows(bound))
 
 
 def _storing(column: Column[Any], session: Session) -> Callable[[Any], Any]:

@@ -11,7 +11,7 @@ from mimawari.kernel.values import Entry, Move
 from mimawari.store.sql.arguments import dump, load
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.queue import SqlQueue
-from mimawari.store.sql.rows import save_rows
+from mimawari.store.sql.rows import Saving, save_rows
 from mimawari.store.sql.tables import schedule
 
 _MOVE = (
@@ -39,7 +39,7 @@ class SqlSchedule:
         rows = [once[member] for member in sorted(once)]
         if rows:
             change = [name for name in rows[0] if name != "member"]
-            save_rows(session, self._database.dialect, schedule, rows, change)
+            save_rows(session, self._database.dialect, Saving(schedule, tuple(change)), rows)
         session.tell(SCHEDULE)
 
     async def add(self, entries: Sequence[Entry]) -> int:

@@ -1,0 +1,19 @@
+"""What a product is worth on Mercari: what it sold for, and the cheapest on sale."""
+
+from datetime import timedelta
+
+from mimawari.kernel.values import Limit
+from mimawari.kernel.watch import Watch
+from mimawari.watches.prices import products, tasks
+
+MINUTE = timedelta(minutes=1)
+
+watch = Watch(
+    name="prices",
+    tasks=(tasks.enqueue_crawls, tasks.crawl_list, tasks.sync_detail),
+    limits=(
+        Limit(products.LIST, count=10, per=MINUTE),
+        Limit(products.DETAIL, count=10, per=MINUTE),
+    ),
+    targets=products.list_targets,
+)

@@ -1,0 +1,195 @@
+"""What the prices watch keeps; `mercari_crawl_results` has just the columns of its description."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from mimawari.columns import EXACT, Instant, Prose, Word
+from mimawari.watches.prices.models import parse_stamp, write_stamp
+
+metadata = MetaData()
+
+
+class Stamp(TypeDecorator[datetime]):
+    """A moment as text, in UTC and to the second, as CURRENT_TIMESTAMP writes it."""
+
+    impl: type[String] = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+        """Write a moment."""
+        del dialect
+        return None if value is None else write_stamp(value)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
+        """Read a moment."""
+        del dialect
+        return None if value is None else parse_stamp(value)
+
+
+class BoundedStamp(Stamp):
+    """The same in a text of bounded length."""
+
+    impl = String
+    cache_ok = True
+
+
+# MariaDB can index only text of a bounded length.
+SHORT = Prose().with_variant(Word(64), "mariadb")
+STAMP = Stamp().with_variant(BoundedStamp(32), "mariadb")
+
+
+class current_stamp(FunctionElement[str]):  # noqa: N801 - named as SQL names it
+    """Now, as text."""
+
+    inherit_cache = True
+
+
+@compiles(current_stamp)
+def _plainly(_element: current_stamp, _compiler: SQLCompiler, **_options: Any) -> str:
+    return "CURRENT_TIMESTAMP"
+
+
+@compiles(current_stamp, "postgresql")
+def _as_text(_element: current_stamp, _compiler: SQLCompiler, **_options: Any) -> str:
+    return "to_char(CURRENT_TIMESTAMP AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')"
+
+
+def _stamps() -> tuple[Column[Any], ...]:
+    return (
+        Column("created_at", STAMP, nullable=False, server_default=current_stamp()),
+        Column("updated_at", STAMP, nullable=False, server_default=current_stamp()),
+    )
+
+
+def _id() -> Column[int]:
+    return Column("id", Integer, primary_key=True, autoincrement=True)
+
+
+def _product_id(*, unique: bool = False, primary_key: bool = False) -> Column[int]:
+    owner = ForeignKey("products.id", ondelete="CASCADE")
+    given: dict[str, Any] = {"unique": unique, "primary_key": primary_key, "autoincrement": False}
+    return Column("product_id", Integer, owner, nullable=False, **given)
+
+
+NUMBERED: dict[str, Any] = {**EXACT, "sqlite_autoincrement": True}
+
+products = Table("products", metadata, _id(), Column("name", Prose, nullable=False), *_stamps(),
+                 **NUMBERED)  # fmt: skip
+
+settings = Table(
+    "mercari_crawl_settings",
+    metadata,
+    _id(),
+    _product_id(unique=True),
+    Column("keyword", Prose, nullable=False),
+    Column("category_id", Integer),
+    Column("min_price", Integer, nullable=False, server_default="0"),
+    Column("max_price", Integer, nullable=False, server_default="0"),
+    Column("enabled", Integer, nullable=False, server_default="1"),
+    Column("exclusions", Prose, nullable=False),
+    Column("item_conditions", Prose, nullable=False),
+    Column("target_price", Integer),
+    # The first crawl that read every page it asked for; before it all pages are asked for.
+    Column("first_run_at", Instant),
+    Column("last_run_at", Instant),
+    *_stamps(),
+    **NUMBERED,
+)
+
+
+def _result_columns() -> tuple[Column[Any], ...]:
+    return (
+        Column("external_id", SHORT, nullable=False),
+        Column("name", Prose, nullable=False),
+        Column("price", Integer, nullable=False),
+        Column("selling_url", Prose, nullable=False),
+        Column("image_url", Prose, nullable=False),
+        Column("selling_status", Integer, nullable=False),
+        Column("seller_type", Integer, nullable=False),
+        Column("seller_id", Prose),
+        Column("sold_out_at", Prose),
+    )
+
+
+results = Table(
+    "mercari_crawl_results",
+    metadata,
+    _id(),
+    _product_id(),
+    *_result_columns(),
+    *_stamps(),
+    Index("product_external_unique_idx", "product_id", "external_id", unique=True),
+    Index("product_id_idx", "product_id"),
+    Index("external_id_idx", "external_id"),
+    Index("created_at_idx", "created_at"),
+    Index("updated_at_idx", "updated_at"),
+    **NUMBERED,
+)
+
+# What no longer matches its product's settings: out of every figure, and back when it does again.
+removed = Table(
+    "mercari_crawl_results_removed",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    _product_id(),
+    *_result_columns(),
+    Column("created_at", STAMP, nullable=False),
+    Column("updated_at", STAMP, nullable=False),
+    # `mismatch` comes back when the settings fit again, `gone` when a search shows it again.
+    Column("kind", Word(16), nullable=False),
+    Column("reason", Prose, nullable=False),
+    Column("removed_at", Instant, nullable=False),
+    Index("mercari_crawl_results_removed_product", "product_id"),
+    **EXACT,
+)
+
+# What the description's table has no room for: how an item was seen, and whether it was looked for.
+sightings = Table(
+    "mercari_crawl_sightings",
+    metadata,
+    _product_id(primary_key=True),
+    Column("external_id", SHORT, primary_key=True),
+    Column("listed_at", Instant),
+    Column("last_seen_at", Instant, nullable=False),
+    # Missing from pages that would have shown it; its own page is asked for once for each time.
+    Column("missing_at", Instant),
+    **EXACT,
+)
+runs = Table(
+    "mercari_crawl_runs",
+    metadata,
+    Column("task_id", Word(36), primary_key=True),
+    _product_id(),
+    Column("crawled_at", Instant, nullable=False),
+    Column("found", Integer, nullable=False),
+    Column("added", Integer, nullable=False),
+    Column("left_out", Integer, nullable=False),
+    Column("removed", Integer, nullable=False),
+    Column("restored", Integer, nullable=False),
+    Column("followed_up", Integer, nullable=False),
+    Column("pages_asked", Integer, nullable=False),
+    Column("pages_read", Integer, nullable=False),
+    Column("capped_on_sale", Boolean, nullable=False),
+    Column("capped_sold", Boolean, nullable=False),
+    Column("unpriced", Integer, nullable=False),
+    Column("page_errors", Prose, nullable=False),
+    Index("mercari_crawl_runs_product", "product_id", "crawled_at"),
+    **EXACT,
+)
