@@ -30,9 +30,10 @@ def main() -> int:
     parser.add_argument("--broken", type=int, default=0, help="failures before the tests")
     options, rest = parser.parse_known_args()
     count = Count()
-    # The second -q (the first stands in pyproject.toml) leaves the last line to us. Each of two
-    # workers has servers of its own; the tests of a file stay together, long files first.
-    spread = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+    # The second -q (the first stands in pyproject.toml) leaves the last line to us. Each worker has
+    # servers of its own, and there are more of them than cores, since tests of crashes mostly wait;
+    # the tests of a file stay together, long files first.
+    spread = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
     code = pytest.main(["-q", *spread, *rest], plugins=[count])
     passed = count.total("passed", "xpassed")
     skipped = count.total("skipped", "xfailed")

@@ -10,7 +10,7 @@ from sqlalchemy import func, insert, select
 
 from mimawari.errors import Wait
 from mimawari.kernel.clock import Mark, VirtualClock
-from mimawari.kernel.limits import VALID_FOR
+from mimawari.kernel.limits import START_FOR, VALID_FOR
 from mimawari.kernel.values import Grant, Limit
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import grants, limits
@@ -56,7 +56,7 @@ async def granted_by_another_boot(store: SqlStore, at: datetime) -> None:
 
 async def test_the_first_request_is_granted_at_once(store: SqlStore, clock: VirtualClock) -> None:
     grant = await granted(store)
-    assert (grant.limit, grant.mark, grant.valid_for) == ("site", clock.mark(), VALID_FOR)
+    assert (grant.limit, grant.mark, grant.valid_for) == ("site", clock.mark(), START_FOR)
 
 
 async def test_five_an_hour_is_one_each_720_seconds(store: SqlStore, clock: VirtualClock) -> None:
@@ -126,7 +126,7 @@ async def test_a_grant_is_valid_for_a_while_whatever_the_wall_clock_says(
 ) -> None:
     grant = await granted(store)
     clock.step(HOUR)
-    await clock.advance(VALID_FOR - MICROSECOND)
+    await clock.advance(START_FOR - MICROSECOND)
     assert grant.is_valid(clock.mark())
     clock.step(-HOUR)
     await clock.advance(MICROSECOND)

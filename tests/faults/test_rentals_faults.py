@@ -34,6 +34,8 @@ ROUNDS = 3 if FULL else 2
 APART = timedelta(hours=24)
 START = datetime(2026, 6, 1, 12, 30, tzinfo=UTC)
 AREA = "/rent/search/06/27/27991/"
+LARGE_AREA = "/rent/search/03/13/13991/"
+"""With more rooms than three days are long enough for."""
 
 # A grant is good for 60 s, which is 0.2 s of real time here.
 SCALE = 300.0
@@ -68,12 +70,12 @@ async def opened_town(clock: Clock) -> AsyncIterator[Town]:
         yield town
 
 
-async def put_round(store: SqlStore, town: Town) -> None:
-    """Have the area walked over, and every property that is known read."""
+async def put_round(store: SqlStore, town: Town, area: str = AREA) -> None:
+    """Have an area walked over, and every property that is known read."""
     async with store.edit() as tx:
         settings = settings_for(town.address)
         found = await lists.add_list(
-            tx, town.address + AREA, 5000, None, settings, store.database.clock.now()
+            tx, town.address + area, 5000, None, settings, store.database.clock.now()
         )
         tx.put(lists.walk_job(found, "test", 5000))
         rows = await tx.execute(select(properties.c.property_id, properties.c.url))
@@ -143,7 +145,7 @@ async def test_three_processes_that_are_killed_read_at_most_5_details_an_hour(
     async with opened_town(clock) as town:
         store = SqlStore(url, clock)
         await upgrade(store.database)
-        await put_round(store, town)
+        await put_round(store, town, LARGE_AREA)
         workers = [spawn(work_slowly, url, town.address, SCALE, anchor) for _ in range(3)]
         start, kills = clock.now(), 0
         try:
@@ -160,21 +162,20 @@ async def test_three_processes_that_are_killed_read_at_most_5_details_an_hour(
         counts = await store.queue.counts(tasks.DETAIL)
         await store.close()
         asked = town.asked()
-    assert counts[State.PENDING] > 0 or FULL
+    assert counts[State.PENDING] > 0
     check(asked, kills)
 
 
 def misbehave(town: Town, chance: random.Random) -> None:
     """Have the site go wrong in one way or none."""
-    order: dict[str, Any] = chance.choice(
-        [
-            {},
-            {},
-            {"do": "status", "code": 500, "path": "/rent/detail/", "times": 1},
-            {"do": "gone", "path": "/rent/detail/", "times": 1},
-            {"do": "blocked", "times": chance.randint(1, 3)},
-        ]
-    )
+    detail = {"path": "/rent/detail/", "times": 1}
+    orders: list[dict[str, Any]] = [
+        {},
+        {"do": "status", "code": 500, **detail},
+        {"do": "gone", **detail},
+        {"do": "blocked", "times": chance.randint(1, 3)},
+    ]
+    [order] = chance.choices(orders, (12, 4, 2, 2))
     if order:
         town.world.orders.add({"part": "rentals", **order})
 
@@ -183,11 +184,11 @@ def check(asked: list[dict[str, Any]], kills: int) -> None:
     """Judge by what the site was asked; a death may cost one page asked again, and no more."""
     manners = judge_manners(asked)
     details = list_details(asked)
-    assert manners.most_in_an_hour <= 5
+    assert manners.most_in_an_hour <= 5, [f"{at:%d %H:%M:%S}" for at in details]
     assert manners.asked_again_after_404 <= kills
     assert manners.blocked_url_within_an_hour <= kills
     if FULL:
         assert list_blocks(asked)
-        assert len(details) > 100
+        assert len(details) > 200
     else:
         assert len(details) >= 4

@@ -10,6 +10,9 @@ from mimawari.kernel.values import Limit
 VALID_FOR = timedelta(seconds=60)
 """How long after a grant its request may still reach the site."""
 
+START_FOR = timedelta(seconds=30)
+"""How long after a grant its request may begin: it needs the rest of the time to arrive."""
+
 NOTHING = timedelta(0)
 
 _NAMES = {60.0: "minute_limit", 3600.0: "hourly_limit", 86400.0: "daily_limit"}

@@ -10,7 +10,7 @@ from sqlalchemy import Executable, Row, delete, insert, select, update
 from mimawari.errors import Wait
 from mimawari.ids import new_id
 from mimawari.kernel.clock import Mark
-from mimawari.kernel.limits import NOTHING, VALID_FOR, Given, Hold, count_used, wait_for
+from mimawari.kernel.limits import NOTHING, START_FOR, VALID_FOR, Given, Hold, count_used, wait_for
 from mimawari.kernel.values import Grant, Limit
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.tables import grants, limits
@@ -100,7 +100,7 @@ class SqlLimiter:
         return Wait(self._database.clock.now() + span, reason, f"limit {limit.name}")
 
     def _give(self, session: Session, limit: Limit, caller: str, now: Mark, number: int) -> Grant:
-        grant = Grant(limit.name, new_id(), now, VALID_FOR)
+        grant = Grant(limit.name, new_id(), now, START_FOR)
         row = {
             "limit_name": limit.name,
             "number": number,
