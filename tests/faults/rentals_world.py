@@ -77,7 +77,7 @@ async def kept(store: SqlStore, address: str) -> dict[str, Any]:
 
     times = {column.name for column in properties.c if column.name.endswith("_at")}
     async with store.read() as reader:
-        rows = [dict(row._mapping) for row in await reader.execute(select(properties))]  # noqa: SLF001
+        rows = [row._asdict() for row in await reader.execute(select(properties))]
         told = (await reader.execute(select(changes))).all()
         shots = (await reader.execute(select(snapshots))).all()
     return {

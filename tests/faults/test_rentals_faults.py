@@ -77,7 +77,7 @@ async def put_round(store: SqlStore, town: Town, area: str = AREA) -> None:
         found = await lists.add_list(
             tx, town.address + area, 5000, None, settings, store.database.clock.now()
         )
-        tx.put(lists.walk_job(found, "test", 5000))
+        tx.put(lists.walk_job(lists.walk_of(found, "test", 5000)))
         rows = await tx.execute(select(properties.c.property_id, properties.c.url))
         tx.put(*(tasks.detail_job(row.property_id, row.url) for row in rows))
 

@@ -70,7 +70,7 @@ class Scene:
         async with self.store.edit() as tx:
             now = self.clock.now()
             found = await lists.add_list(tx, url, limit, None, self.settings, now)
-            tx.put(lists.walk_job(found, "test", limit))
+            tx.put(lists.walk_job(lists.walk_of(found, "test", limit)))
         await self.pass_time(**(given or {"minutes": 5}))
         return found
 

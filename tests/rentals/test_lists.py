@@ -87,7 +87,7 @@ async def test_a_walk_under_way_is_not_begun_a_second_time(scene: Scene) -> None
     async with scene.store.edit() as tx:
         now = scene.clock.now()
         found = await lists.add_list(tx, AREA, 5, None, scene.settings, now)
-        tx.put(*(lists.walk_job(found, "test", 5) for _ in range(3)))
+        tx.put(*(lists.walk_job(lists.walk_of(found, "test", 5)) for _ in range(3)))
     await scene.pass_time(minutes=5)
     assert len(pages(scene)) == 1
 

@@ -13,6 +13,9 @@ Args = Mapping[str, Any]
 NORMAL = 100
 """The priority of a job nobody is waiting for; a smaller number goes first."""
 
+AT_ONCE = 10
+"""The priority of what a person waits for."""
+
 LAST = 1_000_000
 """The largest priority, which goes last."""
 

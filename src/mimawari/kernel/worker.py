@@ -6,6 +6,7 @@ all go into the next one, so the busier it is the larger the batches.
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -310,11 +311,13 @@ class Worker:
             self._cancel(run, "stop")
         await asyncio.gather(*works, return_exceptions=True)
         await self._last_turn()
+        # Where it cannot be said now, silence says it soon.
+        with suppress(StoreDown):
+            await self._store.cache.drop(ALIVE)
         log.info("worker stopped", worker=self._name, given_back=len(works))
 
     async def _last_turn(self) -> None:
         try:
-            await self._store.cache.drop(ALIVE)
             await self.turn()
         except StoreDown as error:
             # What could not be said now is found again when its lease runs out.

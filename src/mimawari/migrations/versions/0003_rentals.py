@@ -150,7 +150,6 @@ def _rental_lists() -> None:
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("url", sa.Text(), nullable=False),
         sa.Column("url_hash", sa.String(length=64), nullable=False),
-        sa.Column("name", sa.String(length=200), nullable=False),
         sa.Column("limit_rooms", sa.Integer(), nullable=False),
         sa.Column("every_seconds", sa.Integer(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),

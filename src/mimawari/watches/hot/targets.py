@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import delete, select, update
 
-from mimawari.kernel.job import NewJob
+from mimawari.kernel.job import AT_ONCE, NewJob
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target
@@ -19,8 +19,6 @@ from mimawari.watches.hot.sync import coverage_values, make_ip
 from mimawari.watches.hot.tables import ips
 
 KIND = "hot.crawl"
-AT_ONCE = 10
-"""The priority of a crawl that a person asked for."""
 
 
 def member_of(ip_id: int) -> str:

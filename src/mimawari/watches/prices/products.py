@@ -9,7 +9,7 @@ from typing import Any
 from cronsim import CronSim
 from sqlalchemy import delete, insert, select, update
 
-from mimawari.kernel.job import NewJob
+from mimawari.kernel.job import AT_ONCE, NewJob
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target
@@ -19,8 +19,6 @@ from mimawari.watches.prices.tables import products, settings
 
 CRON, LIST, DETAIL = "prices.cron", "prices.listCrawl", "prices.syncDetail"
 MEMBER = "prices:cron"
-AT_ONCE = 10
-"""The priority of what a person waits for."""
 HOUR = timedelta(hours=1)
 
 

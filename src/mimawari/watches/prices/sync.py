@@ -68,7 +68,7 @@ def _fits(setting: Setting, one: Found) -> bool:
 async def _load(tx: Tx, table: Any, crawl: Crawl) -> dict[str, Row]:
     query = select(table).where(table.c.product_id == crawl.product_id).with_for_update()
     found = await tx.execute(query)
-    return {row.external_id: dict(row._mapping) for row in found}  # noqa: SLF001 - its public name
+    return {row.external_id: row._asdict() for row in found}
 
 
 async def _upsert(tx: Tx, crawl: Crawl, found: Sequence[Found], kept: dict[str, Row]) -> int:
@@ -138,7 +138,7 @@ async def take_out(
         found = (await tx.execute(select(results).where(mine))).all()
         rows = [
             {
-                **row._mapping,  # noqa: SLF001 - its public name
+                **row._asdict(),
                 "kind": kind,
                 "reason": reasons[row.external_id],
                 "removed_at": now,

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound
-from mimawari.kernel.job import JobView, State
+from mimawari.kernel.job import AT_ONCE, JobView, State
 from mimawari.kernel.ports import Tx
 from mimawari.kernel.waiting import wait_for_end
 from mimawari.kernel.why import Why, why
@@ -59,11 +59,11 @@ async def ask_for_list(system: System, url: str, limit: int, caller: str) -> str
     async def work() -> str | None:
         async with system.store.edit() as tx:
             found = await _keep(tx, system, url, limit, None)
-            job = lists.walk_job(found, caller, limit)
+            job = lists.walk_job(lists.walk_of(found, caller, limit))
             tx.put(job)
         if await system.store.queue.find(job.id) is not None:
             return job.id
-        live = await system.store.queue.hasten(lists.member_of(found.id), lists.AT_ONCE)
+        live = await system.store.queue.hasten(lists.member_of(found.id), AT_ONCE)
         return None if live is None else str(live.args.get("run_id") or live.id)
 
     return await _once(work)
@@ -133,10 +133,10 @@ async def ask_for_detail(
         raise NotFound(f"{detail_url} is gone since {said}; it is never asked again")
 
     async def work() -> str | None:
-        job = tasks.detail_job(property_id, detail_url, caller, lists.AT_ONCE)
+        job = tasks.detail_job(property_id, detail_url, caller, AT_ONCE)
         if await system.store.queue.put([job]):
             return job.id
-        live = await system.store.queue.hasten(tasks.key_of(property_id), lists.AT_ONCE)
+        live = await system.store.queue.hasten(tasks.key_of(property_id), AT_ONCE)
         return None if live is None else live.id
 
     job_id = await _once(work)

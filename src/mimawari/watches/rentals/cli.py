@@ -43,8 +43,6 @@ def stats(context: typer.Context, json: Json = False) -> None:
     """Show the queue of details, the limits, the breaker and the next daily round."""
 
     async def work(opened: System) -> None:
-        limits = [await _gauge(opened, name) for name in WINDOWS]
-        view = await opened.store.breaker.find(SITE.name)
         daily = await opened.store.schedule.find(lists.DAILY_MEMBER)
         daily_at = daily.next_at if daily else None
         if json:
@@ -56,14 +54,16 @@ def stats(context: typer.Context, json: Json = False) -> None:
             }
             show.console.print_json(show.as_json(answer))
             return
+        details, pages = [await _gauge(opened, name) for name in WINDOWS]
+        view = await opened.store.breaker.find(SITE.name)
         is_running = await reads.is_running(opened)
         absent = "[yellow]none is running; start one with `mimawari serve`[/]"
         show.facts(
             {
                 "worker": "[green]running[/]" if is_running else absent,
                 **queue_facts(await reads.count_queue(opened), opened),
-                "details": _draw(opened, *limits[0]),
-                "lists": _draw(opened, *limits[1]),
+                "details": _draw(opened, *details),
+                "lists": _draw(opened, *pages),
                 "breaker": _breaker(opened, view),
                 "daily round": _daily(opened, daily_at),
             }

@@ -1,6 +1,7 @@
 """The site's lists: those walked over once, saved searches, and how far a walk has come."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -8,15 +9,15 @@ from typing import Any
 from sqlalchemy import delete, select, update
 
 from mimawari.errors import BadInput
-from mimawari.kernel.job import NewJob
+from mimawari.kernel.job import AT_ONCE, NewJob
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target
 from mimawari.settings import Settings
-from mimawari.sites.yahoo_realestate import SITE, ListPage, parse_list_url
+from mimawari.sites.yahoo_realestate import ListPage, parse_list_url
 from mimawari.text import format_duration
 from mimawari.watches.rentals import rules, sync
-from mimawari.watches.rentals.models import RentalList, Run, Walk
+from mimawari.watches.rentals.models import SITE_NAME, RentalList, Run, Walk
 from mimawari.watches.rentals.sync import Kept, Look
 from mimawari.watches.rentals.tables import listed, lists, runs
 
@@ -24,8 +25,6 @@ KIND = "rentals.list"
 DAILY_KIND = "rentals.daily"
 DAILY_MEMBER = "rentals:daily"
 DAY = timedelta(days=1)
-AT_ONCE = 10
-"""The priority of what a person waits for."""
 
 
 def member_of(list_id: int) -> str:
@@ -55,7 +54,7 @@ async def add_list(
     query = select(lists).where(lists.c.url_hash == known)
     row = (await tx.execute(query)).first()
     if row is None:
-        values = {"url": wanted, "url_hash": known, "name": "", "limit_rooms": limit}
+        values = {"url": wanted, "url_hash": known, "limit_rooms": limit}
         await tx.save(lists, [{**values, "created_at": now}])
         row = (await tx.execute(query)).one()
     if every_for is not None:
@@ -74,7 +73,6 @@ def make_list(row: Any) -> RentalList:
     return RentalList(
         id=row.id,
         url=row.url,
-        name=row.name,
         limit=row.limit_rooms,
         every_for=None if seconds is None else timedelta(seconds=seconds),
         created_at=row.created_at,
@@ -107,14 +105,11 @@ def walk_of(found: RentalList, caller: str, limit: int | None = None) -> Walk:
     return Walk(list_id=found.id, url=found.url, left=limit or found.limit, caller=caller)
 
 
-def walk_job(found: RentalList, caller: str, limit: int) -> NewJob:
-    """Ask for a walk over a list that somebody waits for."""
+def walk_job(walk: Walk) -> NewJob:
+    """Ask for a walk over a list, or for its next page; one list is walked over once at a time."""
+    member = member_of(walk.list_id)
     return NewJob(
-        kind=KIND,
-        args=write_walk(walk_of(found, caller, limit)),
-        dedupe_key=member_of(found.id),
-        target=member_of(found.id),
-        priority=AT_ONCE,
+        kind=KIND, args=write_walk(walk), dedupe_key=member, target=member, priority=AT_ONCE
     )
 
 
@@ -192,19 +187,17 @@ async def keep_page(
 ) -> Run:
     """Count a page towards its run, and end the run where it has come to its end."""
     run_id = walk.run_id or look.job_id
-    before = (await tx.execute(select(runs).where(runs.c.id == run_id))).first()
-    run = Run(
-        id=run_id,
-        list_id=walk.list_id,
+    before = await find_run(tx, run_id) or _begin(run_id, walk, look)
+    run = replace(
+        before,
         job_id=following_id or look.job_id,
-        started_at=before.started_at if before else look.at,
         ended_at=None if following_id else look.at,
-        pages=(before.pages if before else 0) + 1,
-        found=(before.found if before else 0) + len(kept.new) + len(kept.known),
-        refused=(before.refused if before else 0) + len(page.refused),
-        new_to_queue=(before.new_to_queue if before else 0) + len(kept.new),
-        already_known=(before.already_known if before else 0) + len(kept.known),
-        is_whole=_is_complete(walk, page) and (before is None or before.is_whole),
+        pages=before.pages + 1,
+        found=before.found + len(kept.new) + len(kept.known),
+        refused=before.refused + len(page.refused),
+        new_to_queue=before.new_to_queue + len(kept.new),
+        already_known=before.already_known + len(kept.known),
+        is_whole=before.is_whole and _is_complete(walk, page),
         ended_as="" if following_id else _reason(walk, page),
     )
     values = {name: getattr(run, name) for name in Run.__dataclass_fields__}
@@ -213,6 +206,23 @@ async def keep_page(
     if run.ended_at is not None:
         await _end_run(tx, run, look)
     return run
+
+
+def _begin(run_id: str, walk: Walk, look: Look) -> Run:
+    return Run(
+        id=run_id,
+        list_id=walk.list_id,
+        job_id=look.job_id,
+        started_at=look.at,
+        ended_at=None,
+        pages=0,
+        found=0,
+        refused=0,
+        new_to_queue=0,
+        already_known=0,
+        is_whole=True,
+        ended_as="",
+    )
 
 
 def _is_complete(walk: Walk, page: ListPage) -> bool:
@@ -232,7 +242,7 @@ async def _keep_listed(tx: Tx, run: Run, ids: Sequence[str]) -> None:
     rows = [
         {
             "list_id": run.list_id,
-            "site": SITE.name,
+            "site": SITE_NAME,
             "property_id": key,
             "run_id": run.id,
             "missed": 0,

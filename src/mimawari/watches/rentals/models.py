@@ -104,7 +104,6 @@ class RentalList:
 
     id: int
     url: str
-    name: str
     limit: int
     every_for: timedelta | None
     created_at: datetime

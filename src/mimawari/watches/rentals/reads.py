@@ -13,10 +13,9 @@ from mimawari.edges.system import System
 from mimawari.kernel.job import State
 from mimawari.kernel.ports import Reader
 from mimawari.kernel.worker import ALIVE
-from mimawari.sites.yahoo_realestate import SITE
 from mimawari.watches.rentals import cleanup
-from mimawari.watches.rentals.models import Kind, Status
-from mimawari.watches.rentals.tables import changes, properties, runs, snapshots
+from mimawari.watches.rentals.models import SITE_NAME, Kind, Status
+from mimawari.watches.rentals.tables import changes, is_of, properties, runs, snapshots
 
 
 class Sort(StrEnum):
@@ -78,7 +77,7 @@ async def list_properties(
 ) -> Sequence[Any]:
     """List properties in the order asked for, a page at a time."""
     key, name = _SORTED[wanted.sort], properties.c.property_id
-    query = select(properties).where(properties.c.site == SITE.name, *_conditions(wanted))
+    query = select(properties).where(properties.c.site == SITE_NAME, *_conditions(wanted))
     if after is not None:
         query = query.where(_behind(key, after, is_ascending=wanted.is_ascending))
     order = (key, name) if wanted.is_ascending else (key.desc(), name.desc())
@@ -113,8 +112,8 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
 
 async def find_property(reader: Reader, property_id: str) -> Any:
     """Find one property."""
-    mine = (properties.c.site == SITE.name) & (properties.c.property_id == property_id)
-    return (await reader.execute(select(properties).where(mine))).first()
+    query = select(properties).where(is_of(properties, property_id))
+    return (await reader.execute(query)).first()
 
 
 async def list_by_prefix(reader: Reader, prefix: str, limit: int) -> Sequence[Any]:
@@ -122,7 +121,7 @@ async def list_by_prefix(reader: Reader, prefix: str, limit: int) -> Sequence[An
     key = properties.c.property_id
     # LIKE does not tell large letters from small ones on every engine; no id has a `~`.
     begins = (key >= prefix) & (key < f"{prefix}~")
-    query = select(properties).where(properties.c.site == SITE.name, begins)
+    query = select(properties).where(properties.c.site == SITE_NAME, begins)
     found: Sequence[Any] = (await reader.execute(query.order_by(key).limit(limit))).all()
     return found
 
@@ -132,7 +131,7 @@ async def find_id_length(reader: Reader, ids: Sequence[str]) -> int:
     key = properties.c.property_id
     beside = (func.lag(key).over(order_by=key), func.lead(key).over(order_by=key))
     known = select(key, *(other.label(name) for name, other in zip("ab", beside, strict=True)))
-    known_ids = known.where(properties.c.site == SITE.name).subquery()
+    known_ids = known.where(properties.c.site == SITE_NAME).subquery()
     query = select(known_ids).where(known_ids.c.property_id.in_(ids))
     # What shares most with an id stands beside it in their order.
     pairs = [(row[0], other) for row in await reader.execute(query) for other in row[1:] if other]
@@ -145,8 +144,12 @@ def _count_shared(one: str, other: str) -> int:
 
 async def list_snapshots(reader: Reader, property_id: str, limit: int) -> Sequence[Any]:
     """List how a property was, newest first."""
-    mine = (snapshots.c.site == SITE.name) & (snapshots.c.property_id == property_id)
-    query = select(snapshots).where(mine).order_by(snapshots.c.at.desc()).limit(limit)
+    query = (
+        select(snapshots)
+        .where(is_of(snapshots, property_id))
+        .order_by(snapshots.c.at.desc())
+        .limit(limit)
+    )
     found: Sequence[Any] = (await reader.execute(query)).all()
     return found
 
@@ -170,21 +173,12 @@ async def list_changes(
     if before is not None:
         query = query.where(changes.c.id < before)
     if property_id is not None:
-        mine = (changes.c.site == SITE.name) & (changes.c.property_id == property_id)
-        query = query.where(mine)
+        query = query.where(is_of(changes, property_id))
     if kind is not None:
         query = query.where(changes.c.kind == kind)
     found: Sequence[Any] = (
         await reader.execute(query.order_by(changes.c.id.desc()).limit(limit))
     ).all()
-    return found
-
-
-async def list_runs(reader: Reader, list_id: int, limit: int) -> Sequence[Any]:
-    """List the walks over a list, newest first."""
-    query = select(runs).where(runs.c.list_id == list_id)
-    ordered = query.order_by(runs.c.started_at.desc()).limit(limit)
-    found: Sequence[Any] = (await reader.execute(ordered)).all()
     return found
 
 

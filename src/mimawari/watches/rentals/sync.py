@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.watches.rentals import rules
 from mimawari.watches.rentals.models import SITE_NAME, Change, Kind, Seen, Source, Status
-from mimawari.watches.rentals.tables import changes, listed, properties, snapshots
+from mimawari.watches.rentals.tables import changes, is_of, listed, properties, snapshots
 
 KEY = ("site", "property_id")
 _COLUMNS = tuple(column.name for column in properties.c)
@@ -85,7 +85,7 @@ def _blank(seen: Seen, look: Look) -> dict[str, Any]:
 async def _find_rows(tx: Tx, ids: Sequence[str]) -> list[dict[str, Any]]:
     mine = (properties.c.site == SITE_NAME) & properties.c.property_id.in_(ids)
     query = select(properties).where(mine).order_by(properties.c.property_id).with_for_update()
-    return [dict(row._mapping) for row in await tx.execute(query)]  # noqa: SLF001 - its public name
+    return [row._asdict() for row in await tx.execute(query)]
 
 
 def _list_changes(row: Mapping[str, Any], seen: Seen, *, is_new: bool) -> list[Change]:
@@ -175,7 +175,6 @@ async def _end(
 
 async def find_gone_at(reader: Reader, property_id: str) -> datetime | None:
     """Tell since when a property is gone for good; None if it is not known to be."""
-    mine = (properties.c.site == SITE_NAME) & (properties.c.property_id == property_id)
-    query = select(properties.c.gone_at).where(mine)
+    query = select(properties.c.gone_at).where(is_of(properties, property_id))
     found: datetime | None = (await reader.execute(query)).scalar()
     return found

@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -15,6 +16,7 @@ from sqlalchemy import (
 )
 
 from mimawari.columns import EXACT, Instant, Prose, Word
+from mimawari.watches.rentals.models import SITE_NAME
 
 metadata = MetaData()
 
@@ -106,7 +108,6 @@ lists = Table(
     Column("url", Prose, nullable=False),
     # Engines cannot index a whole address.
     Column("url_hash", Word(64), nullable=False),
-    Column("name", Word(200), nullable=False),
     Column("limit_rooms", Integer, nullable=False),
     Column("every_seconds", Integer),
     Column("created_at", Instant, nullable=False),
@@ -185,3 +186,9 @@ queue = Table(
     Column("created_at", Instant),
     Column("completed_at", Instant),
 )
+
+
+def is_of(table: Table, property_id: str) -> ColumnElement[bool]:
+    """Choose the rows of one property."""
+    mine: ColumnElement[bool] = table.c.property_id == property_id
+    return (table.c.site == SITE_NAME) & mine

@@ -15,7 +15,6 @@ from mimawari.kernel.watch import task
 from mimawari.sites import yahoo_realestate
 from mimawari.sites.yahoo_realestate import SITE
 from mimawari.watches.rentals import cleanup, lists, rules, sync, told
-from mimawari.watches.rentals.models import Walk
 from mimawari.watches.rentals.sync import Look
 from mimawari.watches.rentals.tables import properties, queue
 
@@ -100,21 +99,11 @@ async def scrape_list(job: Job, ctx: Context) -> None:
         kept = await sync.keep_seen(tx, seen, look)
         tx.put(*(detail_job(key, urls[key]) for key in kept.new))
         goes_on = lists.following(walk, page, walk.run_id or job.id)
-        more = None if goes_on is None else _next_page(job, goes_on)
+        more = None if goes_on is None else lists.walk_job(goes_on)
         if more is not None:
             tx.put(more)
         await lists.keep_page(tx, walk, page, kept, more.id if more else None, look)
     told.enqueued(len(kept.new), walk.list_id)
-
-
-def _next_page(job: Job, walk: Walk) -> NewJob:
-    return NewJob(
-        kind=LIST,
-        args=lists.write_walk(walk),
-        dedupe_key=lists.member_of(walk.list_id),
-        target=job.target,
-        priority=lists.AT_ONCE,
-    )
 
 
 @task(DETAIL, lease="2m", timeout="10m", attempts=5, backoff="5m 15m 1h 4h 12h", site=SITE.name)
