@@ -3,6 +3,8 @@
 import asyncio
 import os
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,12 +22,16 @@ from mimawari.kernel.worker import Worker
 from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
 from mimawari.settings import DEFAULTS, Settings
+from mimawari.sim.rentals import Rentals
+from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
-from mimawari.watches.rentals import tasks, watch
+from mimawari.watches.rentals import lists, tasks, watch
 from mimawari.watches.rentals.tables import changes, properties, snapshots
 from tests.faults.hot_world import ShiftedClock, die_at
+from tests.faults.world import running_site
 
 SECOND = timedelta(seconds=1)
+AREA = "/rent/search/06/27/27991/"
 
 
 def hasty() -> Watch:
@@ -52,11 +58,15 @@ async def work_hastily(url: str, address: str, shift: timedelta, statement: int 
     await _work(store, clock, Watches([hasty()], settings_for(address)))
 
 
-async def work_slowly(url: str, address: str, scale: float, anchor: datetime) -> None:
-    """Run the watch as it is, scheduler and worker, on a clock that all share, until killed."""
-    clock = ScaledClock(scale, anchor)
+async def work_slowly(url: str, address: str, clocked: tuple[float, datetime], name: str) -> None:
+    """Run the watch as it is, scheduler and worker, on a clock that all share, until killed.
+
+    The site's log knows it by its name.
+    """
+    clock = ScaledClock(*clocked)
     store = SqlStore(url, clock)
-    watches = Watches([watch], settings_for(address))
+    settings = settings_for(address).model_copy(update={"contact": name})
+    watches = Watches([watch], settings)
     scheduling = asyncio.create_task(Scheduler(store, clock, watches).run())
     await _work(store, clock, watches)
     await scheduling
@@ -90,3 +100,43 @@ async def kept(store: SqlStore, address: str) -> dict[str, Any]:
         ),
         "snapshots": Counter((row.property_id, row.status, row.rent_yen) for row in shots),
     }
+
+
+class Town:
+    """A site with a clock of its own."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.world = World(clock, (Rentals(clock, 3),), 3)
+        self.address = ""
+
+    def asked(self) -> list[dict[str, Any]]:
+        """List what the site was asked for, by its own log."""
+        found: list[dict[str, Any]] = []
+        after = "0"
+        while more := self.world.log.list({"part": "rentals", "after": after, "limit": "10000"}):
+            if not more["seen"]:
+                return found
+            found += more["seen"]
+            after = str(more["next"])
+        return found
+
+
+@asynccontextmanager
+async def opened_town(clock: Clock) -> AsyncIterator[Town]:
+    """Serve a site."""
+    town = Town(clock)
+    async with running_site(town.world) as address:
+        town.address = address
+        yield town
+
+
+async def put_round(store: SqlStore, town: Town, area: str = AREA) -> None:
+    """Have an area walked over, and every property that is known read."""
+    async with store.edit() as tx:
+        settings = settings_for(town.address)
+        found = await lists.add_list(
+            tx, town.address + area, 5000, None, settings, store.database.clock.now()
+        )
+        tx.put(lists.walk_job(lists.walk_of(found, "test", 5000)))
+        rows = await tx.execute(select(properties.c.property_id, properties.c.url))
+        tx.put(*(tasks.detail_job(row.property_id, row.url) for row in rows))

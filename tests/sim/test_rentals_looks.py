@@ -39,6 +39,7 @@ def look(at: datetime, path: str, status: int | None = 200, do: str = "") -> dic
         "method": "GET",
         "path": path,
         "query": query,
+        "user_agent": "ours",
         "status": status,
         "order": order,
     }

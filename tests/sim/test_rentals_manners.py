@@ -87,6 +87,18 @@ def test_a_list_and_a_detail_in_the_moment_of_a_block_were_on_their_way_together
         assert judged(*requests).requests_within_5_min_after_a_block == 1
 
 
+def test_what_another_process_had_under_way_is_forgiven_and_nothing_else() -> None:
+    second = timedelta(seconds=1)
+    page = block(START, "/rent/")
+    soon = look(START + 29 * second, "/rent/")
+    other = {**soon, "user_agent": "another"}
+    assert judge_manners([page, other], 30 * second).ok
+    for requests, under_way_for in (([page, other], 29 * second), ([page, soon], 30 * second)):
+        found = judge_manners(requests, under_way_for)
+        assert found.blocked_url_within_an_hour == 1
+        assert found.requests_within_5_min_after_a_block == 1
+
+
 def test_an_error_that_is_no_block_asks_for_no_pause() -> None:
     error = at_room(START, ROOM, 500, do="status")
     assert judged(error, at_room(START + MINUTE, ROOM)).ok

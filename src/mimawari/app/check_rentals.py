@@ -127,7 +127,7 @@ async def watch_rentals(seed: int, days: float, progress: Progress) -> Evidence:
         async for now in ground.pass_days(span, STEP, progress):
             while orders and orders[0][0] <= now:
                 world.orders.add(orders.pop(0)[1])
-            moments.append(Moment(at=now, is_clear=await _is_clear(ground.store)))
+            moments.append(Moment(at=now, is_clear=await is_clear(ground.store)))
         while ground.rounds.worker.running:
             await ground.rounds.pass_time(STEP)
         found = await _read_changes(ground.store)
@@ -157,7 +157,8 @@ def _draw_orders(chance: Chance) -> Iterator[dict[str, Any]]:
     yield {"path": "/rent/detail/", "do": "gone", "times": chance.randint(1, 3)}
 
 
-async def _is_clear(store: SqlStore) -> bool:
+async def is_clear(store: SqlStore) -> bool:
+    """Say whether details are due now, and nothing keeps us from the site."""
     due = await store.queue.depths([tasks.DETAIL], ENOUGH)
     breaker = await store.breaker.find(SITE.name)
     return due.get(tasks.DETAIL, 0) >= ENOUGH and (breaker is None or breaker.state == "closed")

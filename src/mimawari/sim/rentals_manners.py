@@ -32,7 +32,8 @@ class Manners:
     """Requests of any kind less than five minutes after a block page.
 
     A list and a detail that were asked for in the same moment were on their way together, and
-    the one could not know of the other's answer.
+    the one could not know of the other's answer; nor could another process for as long as the
+    judge was told that a request may be under way.
     """
 
     @property
@@ -45,23 +46,26 @@ class Manners:
         )
 
 
-def judge_manners(requests: Sequence[Mapping[str, Any]]) -> Manners:
+def judge_manners(
+    requests: Sequence[Mapping[str, Any]], under_way_for: timedelta = timedelta(0)
+) -> Manners:
     """Judge by all that the site was asked, in the order in which it was."""
     details = list_details(requests)
     gone: set[str] = set()
-    blocked: dict[str, datetime] = {}
+    blocked: dict[str, Mapping[str, Any]] = {}
     blocks: list[Mapping[str, Any]] = []
     again = too_soon = in_pause = 0
     for seen in requests:
         at, url = _at(seen), f"{seen['path']}?{seen['query']}"
         blocks = [block for block in blocks if at - _at(block) < PAUSE_FOR]
         again += seen["path"] in gone
-        too_soon += url in blocked and at - blocked[url] < HOUR
-        in_pause += not all(_are_together(seen, block) for block in blocks)
+        known = blocked.get(url)
+        too_soon += known is not None and _is_within(seen, known, HOUR, under_way_for)
+        in_pause += not all(_are_together(seen, block, under_way_for) for block in blocks)
         if seen["status"] in GONE and DETAIL.fullmatch(seen["path"]):
             gone.add(seen["path"])
         if is_block(seen):
-            blocked[url] = at
+            blocked[url] = seen
             blocks.append(seen)
     return Manners(
         requests=len(requests),
@@ -103,11 +107,24 @@ def count_least(details: Sequence[datetime], spans: Sequence[Span]) -> int | Non
     return min(counts, default=None)
 
 
-def _are_together(seen: Mapping[str, Any], block: Mapping[str, Any]) -> bool:
-    """Say whether one is a list, the other a detail, and both were asked for in one moment."""
+def _are_together(
+    seen: Mapping[str, Any], block: Mapping[str, Any], under_way_for: timedelta
+) -> bool:
+    """Say whether a request was on its way before its asker could know of a block page."""
     paths = sorted((seen["path"], block["path"]))
     is_one_of_each = DETAIL.fullmatch(paths[0]) and paths[1].startswith(SEARCH)
-    return bool(is_one_of_each) and seen["at"] == block["at"]
+    if is_one_of_each and seen["at"] == block["at"]:
+        return True
+    return not _is_within(seen, block, PAUSE_FOR, under_way_for)
+
+
+def _is_within(
+    seen: Mapping[str, Any], block: Mapping[str, Any], span: timedelta, under_way_for: timedelta
+) -> bool:
+    """Say whether a request came so soon after a block page that its asker could have known of."""
+    after = _at(seen) - _at(block)
+    is_another = seen["user_agent"] != block["user_agent"]
+    return after < span and not (is_another and after < under_way_for)
 
 
 def _count_most(details: Sequence[datetime]) -> int:
