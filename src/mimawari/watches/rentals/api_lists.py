@@ -7,12 +7,12 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from mimawari.edges.asked import Later
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.watches.rentals import asked, lists, reads
 from mimawari.watches.rentals.api_models import SearchesOut, SearchOut, WalkLaterOut, WalkOut
-from mimawari.watches.rentals.asked import Later
 from mimawari.watches.rentals.asking import ListIn, RunId, SearchId, SearchIn
 from mimawari.watches.rentals.gauges import count_queue
 from mimawari.watches.rentals.models import RentalList, Run

@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from mimawari.edges.asked import Later
 from mimawari.edges.standing import WaitOut
 from mimawari.kernel.job import State
 from mimawari.text import format_duration
-from mimawari.watches.rentals.asked import Later
 from mimawari.watches.rentals.models import Kind, RentalList, Run, Source, Status
 
 

@@ -2,35 +2,21 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from sqlalchemy.exc import IntegrityError
 
+from mimawari.edges.asked import TRIES, Later, ask_for, check, find_later, wait
 from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound
-from mimawari.kernel.job import AT_ONCE, JobView, State
+from mimawari.kernel.job import AT_ONCE, State
 from mimawari.kernel.ports import Tx
-from mimawari.kernel.waiting import wait_for_end
-from mimawari.kernel.why import Why, why
 from mimawari.sites.yahoo_realestate import parse_detail_url
-from mimawari.watches.rentals import lists, reads, sync, tasks
+from mimawari.watches.rentals import lists, sync, tasks
 from mimawari.watches.rentals.models import RentalList, Run
 
 T = TypeVar("T")
-
-TRIES = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Later:
-    """That something is on its way, when it will run, and why not now."""
-
-    job_id: str
-    next_at: datetime | None
-    reason: str
-    blocked_by: str | None
 
 
 async def _once(work: Callable[[], Awaitable[T | None]]) -> T:
@@ -92,7 +78,7 @@ async def wait_for_run(system: System, run_id: str, until: datetime) -> Run | La
     """Return a walk once it is over, or how it stands when the time is; a failed one is told."""
     job_id = run_id
     while True:
-        job = await _wait(system, job_id, until)
+        job = await wait(system, job_id, until)
         async with system.store.read() as reader:
             run = await lists.find_run(reader, run_id)
         if run is not None and run.ended_at is not None:
@@ -102,23 +88,10 @@ async def wait_for_run(system: System, run_id: str, until: datetime) -> Run | La
             continue
         if run is None and (job is None or job.kind != lists.KIND or job.args.get("run_id")):
             raise NotFound(f"no walk over a list goes by the id {run_id}")
-        _check(job, "the list")
+        check(job, "the list")
         if job is None or job.state is State.DONE:
             raise NotFound(f"the walk {run_id} was given up with its list; ask for the list again")
-        return await _later(system, job.id)
-
-
-async def _wait(system: System, job_id: str, until: datetime) -> JobView | None:
-    """Wait for a job's end, unless it is known to stand still for longer than anybody waits."""
-
-    async def is_vain(job: JobView) -> bool:
-        answer = await why(system.store, system.clock, system.watches, job.id)
-        if answer is None or answer.state != State.PENDING:
-            return False
-        is_far = answer.next_at is not None and answer.next_at > until
-        return is_far or not await reads.is_running(system)
-
-    return await wait_for_end(system.store, system.clock, job_id, until, is_vain)
+        return await find_later(system, job.id)
 
 
 async def ask_for_detail(
@@ -131,46 +104,16 @@ async def ask_for_detail(
     if gone_at is not None:
         said = f"{gone_at.isoformat(timespec='seconds')}"
         raise NotFound(f"{detail_url} is gone since {said}; it is never asked again")
-
-    async def work() -> str | None:
-        job = tasks.detail_job(property_id, detail_url, caller, AT_ONCE)
-        if await system.store.queue.put([job]):
-            return job.id
-        live = await system.store.queue.hasten(tasks.key_of(property_id), AT_ONCE)
-        return None if live is None else live.id
-
-    job_id = await _once(work)
-    view = await _wait(system, job_id, until)
-    _check(view, "the property")
+    job = tasks.detail_job(property_id, detail_url, caller, AT_ONCE)
+    job_id = await ask_for(system, job)
+    view = await wait(system, job_id, until)
+    check(view, "the property")
     if view is not None and view.state is State.DONE:
         return property_id, None
-    return property_id, await _later(system, job_id)
+    return property_id, await find_later(system, job_id)
 
 
 async def find_waiting(system: System, property_id: str) -> Later | None:
     """Tell what a property that is in the queue waits for; None if it is not there."""
     live = await system.store.queue.find_live(tasks.key_of(property_id))
-    return None if live is None else await _later(system, live.id)
-
-
-def _check(job: JobView | None, what: str) -> None:
-    """Tell that a job failed, and why."""
-    if job is None:
-        return
-    if job.state is State.PERMANENT_FAIL:
-        raise NotFound(f"{what} is gone: {job.reason}; it is never asked again")
-    if job.state is State.FAILED:
-        raise BadInput(f"{what} could not be read: {job.reason}", code="not_read")
-
-
-async def _later(system: System, job_id: str) -> Later:
-    answer: Why | None = await why(system.store, system.clock, system.watches, job_id)
-    reason = answer.reason if answer else "on its way"
-    if not await reads.is_running(system):
-        reason = "no worker is running; start one with `mimawari serve`"
-    return Later(
-        job_id=job_id,
-        next_at=answer.next_at if answer else None,
-        reason=reason,
-        blocked_by=answer.blocked_by if answer else None,
-    )
+    return None if live is None else await find_later(system, live.id)

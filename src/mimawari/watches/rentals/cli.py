@@ -8,6 +8,7 @@ import typer
 
 from mimawari import show
 from mimawari.edges import standing
+from mimawari.edges.asked import is_running
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import Wait
 from mimawari.kernel.values import BreakerView, Limit
@@ -56,11 +57,11 @@ def stats(context: typer.Context, json: Json = False) -> None:
             return
         details, pages = [await _gauge(opened, name) for name in WINDOWS]
         view = await opened.store.breaker.find(SITE.name)
-        is_running = await reads.is_running(opened)
+        has_worker = await is_running(opened)
         absent = "[yellow]none is running; start one with `mimawari serve`[/]"
         show.facts(
             {
-                "worker": "[green]running[/]" if is_running else absent,
+                "worker": "[green]running[/]" if has_worker else absent,
                 **queue_facts(await reads.count_queue(opened), opened),
                 "details": _draw(opened, *details),
                 "lists": _draw(opened, *pages),

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from mimawari import show
+from mimawari.edges.asked import Later, is_running
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput, Gone, NotFound, StoreDown, Transient
 from mimawari.kernel.job import State
@@ -16,7 +17,6 @@ from mimawari.kernel.waiting import LOOK
 from mimawari.sites.yahoo_realestate import parse_detail_url, parse_list_url
 from mimawari.watches.rentals import asked, lists, reads, sync
 from mimawari.watches.rentals.api_models import DetailLaterOut, WalkLaterOut, WalkOut
-from mimawari.watches.rentals.asked import Later
 from mimawari.watches.rentals.cli_cells import (
     queue_facts,
     reason_words,
@@ -128,7 +128,7 @@ async def _when(opened: System, later: Later) -> str:
     job = await opened.store.queue.find(later.job_id)
     if job is not None and job.state is State.PROCESSING:
         return "now: a worker is at work on it"
-    if not await reads.is_running(opened):
+    if not await is_running(opened):
         return "once a worker runs; start one with `mimawari serve`"
     now, reason = opened.clock.now(), reason_words(opened, later.reason)
     if later.next_at is None or later.next_at <= now:

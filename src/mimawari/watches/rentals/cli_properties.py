@@ -6,13 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from mimawari import show
+from mimawari.edges.asked import Later
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.text import clean
 from mimawari.watches.rentals import asked, reads
 from mimawari.watches.rentals.api_models import ChangeOut, PropertyDetailOut, PropertyOut
-from mimawari.watches.rentals.asked import Later
 from mimawari.watches.rentals.cli_cells import (
     area,
     changed,

@@ -1,6 +1,7 @@
 """How the queue of details and its limit stand, for the edges."""
 
 from mimawari.edges import standing
+from mimawari.edges.asked import is_running
 from mimawari.edges.system import System
 from mimawari.sites.yahoo_realestate import SITE
 from mimawari.watches.rentals import reads, tasks
@@ -10,7 +11,7 @@ from mimawari.watches.rentals.api_models import GaugeOut, QueueOut
 async def count_queue(system: System) -> QueueOut:
     """Tell how the queue stands."""
     counts = await reads.count_queue(system)
-    return QueueOut.of(counts, is_running=await reads.is_running(system))
+    return QueueOut.of(counts, is_running=await is_running(system))
 
 
 async def find_gauge(system: System) -> GaugeOut:

@@ -12,7 +12,6 @@ from sqlalchemy import ColumnElement, and_, func, or_, select
 from mimawari.edges.system import System
 from mimawari.kernel.job import State
 from mimawari.kernel.ports import Reader
-from mimawari.kernel.worker import ALIVE
 from mimawari.watches.rentals import cleanup
 from mimawari.watches.rentals.models import SITE_NAME, Kind, Status
 from mimawari.watches.rentals.tables import changes, is_of, properties, runs, snapshots
@@ -194,8 +193,3 @@ async def list_last_runs(reader: Reader, list_ids: Sequence[int]) -> Sequence[An
 async def count_queue(system: System) -> Mapping[State, int]:
     """Count the details in the queue by their state."""
     return await system.store.queue.counts(cleanup.KIND)
-
-
-async def is_running(system: System) -> bool:
-    """Say whether some worker is there to read details."""
-    return await system.store.cache.get(ALIVE) is not None

@@ -1,0 +1,77 @@
+"""What people ask for now: put before others, waited for as long as it makes sense."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from mimawari.edges.system import System
+from mimawari.errors import BadInput, NotFound
+from mimawari.kernel.job import AT_ONCE, JobView, NewJob, State
+from mimawari.kernel.waiting import wait_for_end
+from mimawari.kernel.why import why
+from mimawari.kernel.worker import ALIVE
+
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Later:
+    """That something is on its way, when it will run, and why not now."""
+
+    job_id: str
+    next_at: datetime | None
+    reason: str
+    blocked_by: str | None
+
+
+async def ask_for(system: System, job: NewJob) -> str:
+    """Put a job before others, and return its id, or that of the one that is there already."""
+    for _ in range(TRIES):
+        if await system.store.queue.put([job]):
+            return job.id
+        # The one that was in its place may have ended by now, which makes room.
+        live = await system.store.queue.hasten(str(job.dedupe_key), AT_ONCE)
+        if live is not None:
+            return live.id
+    raise BadInput("others ask for the same at this moment; ask again", code="busy")
+
+
+async def is_running(system: System) -> bool:
+    """Say whether a worker is running, in whatever process."""
+    return await system.store.cache.get(ALIVE) is not None
+
+
+async def wait(system: System, job_id: str, until: datetime) -> JobView | None:
+    """Wait for a job's end, unless it is known to stand still for longer than anybody waits."""
+
+    async def is_vain(job: JobView) -> bool:
+        answer = await why(system.store, system.clock, system.watches, job.id)
+        if answer is None or answer.state != State.PENDING:
+            return False
+        is_far = answer.next_at is not None and answer.next_at > until
+        return is_far or not await is_running(system)
+
+    return await wait_for_end(system.store, system.clock, job_id, until, is_vain)
+
+
+def check(job: JobView | None, what: str) -> None:
+    """Tell that a job failed, and why."""
+    if job is None:
+        return
+    if job.state is State.PERMANENT_FAIL:
+        raise NotFound(f"{what} is gone: {job.reason}; it is never asked again")
+    if job.state is State.FAILED:
+        raise BadInput(f"{what} could not be read: {job.reason}", code="not_read")
+
+
+async def find_later(system: System, job_id: str) -> Later:
+    """Tell when a job runs, and why not now."""
+    answer = await why(system.store, system.clock, system.watches, job_id)
+    reason = answer.reason if answer else "on its way"
+    if not await is_running(system):
+        reason = "no worker is running; start one with `mimawari serve`"
+    return Later(
+        job_id=job_id,
+        next_at=answer.next_at if answer else None,
+        reason=reason,
+        blocked_by=answer.blocked_by if answer else None,
+    )
