@@ -23,6 +23,8 @@ from mimawari.watches.prices.tables import removed, results
 NOON = datetime(2026, 6, 1, 3, tzinfo=UTC)
 """Noon in Tokyo."""
 HOUR = timedelta(hours=1)
+LATER = NOON + 99 * HOUR
+"""After every crawl."""
 WHOLE = Sight(pages_asked=2, pages_read=2, capped_on_sale=False, capped_sold=False, unpriced=0)
 CAPPED = Sight(pages_asked=6, pages_read=6, capped_on_sale=True, capped_sold=True, unpriced=0)
 
@@ -61,14 +63,14 @@ async def apply(
     async with store.edit() as tx:
         now = await products.find_product(tx, product.id)
         assert now is not None
-        return await sync.apply_crawl(tx, crawl, now.setting)
+        return await sync.apply_crawl(tx, crawl, now)
 
 
 async def change(store: SqlStore, product: Product, **given: Any) -> None:
     """Change what is searched for."""
     setting = Setting(**{"keyword": "星くず郵便", **given})
     async with store.edit() as tx:
-        await products.change_product(tx, product.id, product.name, setting, NOON)
+        await products.change_product(tx, product.id, product.name, setting, LATER)
 
 
 async def kept(store: SqlStore) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from mimawari.watches.prices.tables import metadata as prices
 from mimawari.watches.rentals.tables import metadata as rentals
 from tests.conftest import Databases
 
-HEAD = "0004"
+HEAD = "0005"
 ALL = [metadata, hot, prices, rentals]
 """The tables of the kernel and of every watch."""
 

@@ -46,6 +46,9 @@ class Setting:
     exclusions: tuple[str, ...] = ()
     item_conditions: tuple[int, ...] = ()
     target_price: int | None = None
+    """Tell when something is on sale for this or less."""
+    median_percent: int | None = None
+    """Tell when something is on sale for so much less than the median of what was sold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,13 @@ class Product:
     updated_at: datetime
     first_run_at: datetime | None
     last_run_at: datetime | None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether its settings were changed since its last crawl, or in that very second."""
+        return self.last_run_at is None or self.updated_at >= self.last_run_at.replace(
+            microsecond=0
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

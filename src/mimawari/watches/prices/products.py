@@ -43,6 +43,11 @@ def detail_job(result_id: int) -> NewJob:
     )
 
 
+def pages_key(job_id: str) -> str:
+    """Name where a crawl says how many pages it has read so far."""
+    return f"prices:pages:{job_id}"
+
+
 def next_cron(now: datetime, found: Settings) -> datetime:
     """Tell when products are crawled next, by the cron line and its zone."""
     times = CronSim(found.prices_cron, now.astimezone(found.zone))
@@ -83,6 +88,7 @@ def make_product(row: Any) -> Product:
         exclusions=tuple(json.loads(row.exclusions)),
         item_conditions=tuple(json.loads(row.item_conditions)),
         target_price=row.target_price,
+        median_percent=row.median_percent,
     )
     return Product(
         id=row.product_id,

@@ -1,10 +1,23 @@
-"""What belongs to a product, and what a crawl could have shown: pure decisions."""
+"""What belongs to a product, what it stands for, and what a crawl could have shown."""
 
 import unicodedata
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from mimawari.watches.prices.models import Found, SellingStatus, Setting
+from mimawari.watches.prices.models import STAMP, Found, SellingStatus, Setting, parse_stamp
+
+QUARTER = 900
+"""Seconds; a day of any zone begins with a quarter of an hour."""
+HOUR = timedelta(hours=1)
+NOON = timedelta(hours=12)
+WORTHLESS: Mapping[str, int | None] = {
+    "on_sale_yen": None,
+    "sold_yen": None,
+    "sold_quarter": None,
+    "sold_after_hours": None,
+}
+"""What stands for nothing in the figures."""
 
 
 def fold(text: str) -> str:
@@ -45,3 +58,29 @@ def could_be_shown(
     if is_whole:
         return True
     return listed_at is not None and oldest_at is not None and listed_at > oldest_at
+
+
+def parse_sold_out_at(text: str) -> datetime:
+    """Read when something was sold; of a day alone its noon, which is that day in most zones."""
+    if len(text) < len("2026-01-01 00:00:00"):
+        return datetime.strptime(text, STAMP[:8]).replace(tzinfo=UTC) + NOON
+    return parse_stamp(text)
+
+
+def quarter_of(at: datetime) -> int:
+    """Count the quarters of an hour up to a moment."""
+    return int(at.timestamp()) // QUARTER
+
+
+def worth_of(row: Mapping[str, Any], listed_at: datetime | None) -> dict[str, int | None]:
+    """Tell what a result stands for in the figures: a price on sale, or a sale and its time."""
+    worth = dict(WORTHLESS)
+    if row["selling_status"] == SellingStatus.ON_SALE:
+        worth["on_sale_yen"] = row["price"]
+    elif row["sold_out_at"]:
+        sold_at = parse_sold_out_at(row["sold_out_at"])
+        worth["sold_yen"] = row["price"]
+        worth["sold_quarter"] = quarter_of(sold_at)
+        if listed_at is not None:
+            worth["sold_after_hours"] = max(0, (sold_at - listed_at) // HOUR)
+    return worth

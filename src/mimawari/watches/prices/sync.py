@@ -2,19 +2,30 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, Select, delete, select, update
 
 from mimawari.kernel.ports import Tx
 from mimawari.watches.prices import rules
-from mimawari.watches.prices.models import Crawl, Found, SellingStatus, Setting, Sight, write_stamp
+from mimawari.watches.prices.models import (
+    Crawl,
+    Found,
+    Product,
+    SellingStatus,
+    Setting,
+    Sight,
+    write_stamp,
+)
+from mimawari.watches.prices.rules import WORTHLESS
 from mimawari.watches.prices.tables import removed, results, runs, settings, sightings
 
 BATCH = 500
 MISMATCH, GONE = "mismatch", "gone"
 KEY = ("product_id", "external_id")
+SEEN = ("listed_at", "last_seen_at", "missing_at", *WORTHLESS)
+STALE_AFTER = timedelta(hours=24)
 _RESULT = tuple(column.name for column in results.c)
 _CHANGED = tuple(name for name in _RESULT if name not in {"id", "created_at", *KEY})
 _REMOVED = tuple(column.name for column in removed.c if column.name != "id")
@@ -32,30 +43,34 @@ class Applied:
     restored: int
     missing: tuple[int, ...]
     undated: tuple[int, ...]
+    stale: tuple[int, ...]
 
     @property
     def follow_ups(self) -> tuple[int, ...]:
         """The results to be read one by one, each once."""
-        return tuple(dict.fromkeys((*self.missing, *self.undated)))
+        return tuple(dict.fromkeys((*self.missing, *self.undated, *self.stale)))
 
 
-async def apply_crawl(tx: Tx, crawl: Crawl, setting: Setting) -> Applied:
+async def apply_crawl(tx: Tx, crawl: Crawl, product: Product) -> Applied:
     """Keep what a crawl found, by the settings of its product."""
-    kept, out = await _load(tx, results, crawl), await _load(tx, removed, crawl)
+    setting = product.setting
+    # Results that no crawl shows are looked at only where the settings are new to them.
+    keys = None if product.is_changed else [one.external_id for one in crawl.found]
+    kept, out = await _load(tx, results, crawl, keys), await _load(tx, removed, crawl, keys)
     fitting = [one for one in crawl.found if _fits(setting, one) or one.external_id in kept]
-    back = [one.external_id for one in fitting if one.external_id in out]
-    restored = await _restore(tx, [out[key] for key in back])
-    kept |= {row["external_id"]: row for row in restored}
+    back = [out.pop(one.external_id) for one in fitting if one.external_id in out]
+    kept |= {row["external_id"]: row for row in await _restore(tx, back)}
     added = await _upsert(tx, crawl, fitting, kept)
-    moved, returned = await _inspect(tx, crawl, setting, kept, out, set(back))
-    await _note_sightings(tx, crawl, fitting)
+    await _note_sightings(tx, crawl, fitting, kept)
+    moved, returned = await _inspect(tx, crawl, setting, kept, out)
     applied = Applied(
         added=added,
         left_out=len(crawl.found) - len(fitting),
         removed=moved,
-        restored=len(restored) + returned,
+        restored=len(back) + returned,
         missing=await _sync_for_existence(tx, crawl),
         undated=await _sync_for_sold_out_at(tx, crawl.product_id),
+        stale=await _sync_cheapest(tx, crawl),
     )
     await _save_run(tx, crawl, applied)
     return applied
@@ -65,10 +80,16 @@ def _fits(setting: Setting, one: Found) -> bool:
     return rules.find_mismatch(setting, one.name, one.price) is None
 
 
-async def _load(tx: Tx, table: Any, crawl: Crawl) -> dict[str, Row]:
+async def _load(tx: Tx, table: Any, crawl: Crawl, keys: Sequence[str] | None) -> dict[str, Row]:
+    """Load a product's rows, all or those of some items."""
     query = select(table).where(table.c.product_id == crawl.product_id).with_for_update()
-    found = await tx.execute(query)
-    return {row.external_id: row._asdict() for row in found}
+    if keys is None:
+        return {row.external_id: row._asdict() for row in await tx.execute(query)}
+    loaded: dict[str, Row] = {}
+    for some in _batches(keys):
+        found = await tx.execute(query.where(table.c.external_id.in_(some)))
+        loaded |= {row.external_id: row._asdict() for row in found}
+    return loaded
 
 
 async def _upsert(tx: Tx, crawl: Crawl, found: Sequence[Found], kept: dict[str, Row]) -> int:
@@ -104,12 +125,7 @@ def _row_of(one: Found, old: Row | None, crawl: Crawl) -> Row:
 
 
 async def _inspect(
-    tx: Tx,
-    crawl: Crawl,
-    setting: Setting,
-    kept: Mapping[str, Row],
-    out: Mapping[str, Row],
-    back: set[str],
+    tx: Tx, crawl: Crawl, setting: Setting, kept: Mapping[str, Row], out: Mapping[str, Row]
 ) -> tuple[int, int]:
     """Take out what does not match the settings, and bring back what does again."""
     wrong = {
@@ -120,12 +136,13 @@ async def _inspect(
     moved = await take_out(tx, crawl.product_id, wrong, MISMATCH, crawl.crawled_at)
     right = [
         row
-        for key, row in out.items()
-        if key not in back
-        and row["kind"] == MISMATCH
+        for row in out.values()
+        if row["kind"] == MISMATCH
         and rules.find_mismatch(setting, row["name"], row["price"]) is None
     ]
-    return moved, len(await _restore(tx, right))
+    again = await _restore(tx, right)
+    await save_worth(tx, crawl.product_id, again)
+    return moved, len(again)
 
 
 async def take_out(
@@ -147,6 +164,7 @@ async def take_out(
         ]
         await tx.save(removed, rows, _REMOVED)
         await tx.execute(delete(results).where(mine))
+        await tx.execute(update(sightings).where(_seen(product_id, some)).values(WORTHLESS))
         moved += len(rows)
     return moved
 
@@ -160,22 +178,50 @@ async def _restore(tx: Tx, rows: Sequence[Row]) -> list[Row]:
     return again
 
 
+async def save_worth(tx: Tx, product_id: int, rows: Sequence[Row]) -> None:
+    """Write down beside results what they stand for in the figures now."""
+    for some in _batches(rows):
+        by_key = {row["external_id"]: row for row in some}
+        found = await tx.execute(select(sightings).where(_seen(product_id, list(by_key))))
+        noted = [
+            {**row._asdict(), **rules.worth_of(by_key[row.external_id], row.listed_at)}
+            for row in found
+        ]
+        await tx.save(sightings, noted, tuple(WORTHLESS))
+
+
+def _seen(product_id: int, keys: Sequence[str]) -> ColumnElement[bool]:
+    return (sightings.c.product_id == product_id) & sightings.c.external_id.in_(keys)
+
+
 def _batches(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
     return (values[start : start + BATCH] for start in range(0, len(values), BATCH))
 
 
-async def _note_sightings(tx: Tx, crawl: Crawl, found: Sequence[Found]) -> None:
+async def _note_sightings(
+    tx: Tx, crawl: Crawl, found: Sequence[Found], kept: Mapping[str, Row]
+) -> None:
     rows = [
         {
             "product_id": crawl.product_id,
-            "external_id": one.external_id,
+            "external_id": key,
             "listed_at": one.listed_at,
             "last_seen_at": crawl.crawled_at,
             "missing_at": None,
+            **rules.worth_of(kept[key], one.listed_at),
         }
-        for one in {one.external_id: one for one in found}.values()
+        for key, one in {one.external_id: one for one in found}.items()
     ]
-    await tx.save(sightings, rows, ("listed_at", "last_seen_at", "missing_at"))
+    await tx.save(sightings, rows, SEEN)
+
+
+def _beside(product_id: int, *columns: Any) -> Select[Any]:
+    """Read of a product's results and their sightings."""
+    same = (sightings.c.product_id == results.c.product_id) & (
+        sightings.c.external_id == results.c.external_id
+    )
+    query = select(results.c.id, *columns).select_from(sightings).join(results, same)
+    return query.where(sightings.c.product_id == product_id)
 
 
 async def _sync_for_existence(tx: Tx, crawl: Crawl) -> tuple[int, ...]:
@@ -184,18 +230,10 @@ async def _sync_for_existence(tx: Tx, crawl: Crawl) -> tuple[int, ...]:
     if not sight.is_complete:
         # A page that was not read may have shown it.
         return ()
-    same = (sightings.c.product_id == results.c.product_id) & (
-        sightings.c.external_id == results.c.external_id
-    )
-    query = (
-        select(results.c.id, results.c.external_id, sightings.c.listed_at)
-        .join(sightings, same)
-        .where(
-            results.c.product_id == crawl.product_id,
-            results.c.selling_status == int(SellingStatus.ON_SALE),
-            sightings.c.last_seen_at < crawl.crawled_at,
-            sightings.c.missing_at.is_(None),
-        )
+    query = _beside(crawl.product_id, results.c.external_id, sightings.c.listed_at).where(
+        sightings.c.on_sale_yen.is_not(None),
+        sightings.c.last_seen_at < crawl.crawled_at,
+        sightings.c.missing_at.is_(None),
     )
     oldest_at = rules.oldest_shown(crawl.found)
     missing = [
@@ -204,20 +242,33 @@ async def _sync_for_existence(tx: Tx, crawl: Crawl) -> tuple[int, ...]:
         if rules.could_be_shown(row.listed_at, oldest_at, is_whole=not sight.capped_on_sale)
     ]
     for some in _batches([row.external_id for row in missing]):
-        mine = (sightings.c.product_id == crawl.product_id) & sightings.c.external_id.in_(some)
+        mine = _seen(crawl.product_id, some)
         await tx.execute(update(sightings).where(mine).values(missing_at=crawl.crawled_at))
     return tuple(row.id for row in missing)
 
 
 async def _sync_for_sold_out_at(tx: Tx, product_id: int) -> tuple[int, ...]:
     """Find what was sold, nobody knows when."""
-    undated = (
-        (results.c.product_id == product_id)
-        & (results.c.selling_status == int(SellingStatus.SOLD_OUT))
-        & results.c.sold_out_at.is_(None)
+    query = _beside(product_id).where(
+        sightings.c.sold_quarter.is_(None),
+        results.c.selling_status == int(SellingStatus.SOLD_OUT),
+        results.c.sold_out_at.is_(None),
     )
-    query = select(results.c.id).where(undated).order_by(results.c.id)
-    return tuple((await tx.execute(query)).scalars())
+    return tuple((await tx.execute(query.order_by(results.c.id))).scalars())
+
+
+async def _sync_cheapest(tx: Tx, crawl: Crawl) -> tuple[int, ...]:
+    """Find what is cheapest on sale by our books, if it was not seen for long.
+
+    It may lie behind the pages that are read, and what is said to be cheapest should be there.
+    """
+    query = _beside(crawl.product_id, sightings.c.last_seen_at).where(
+        sightings.c.on_sale_yen.is_not(None)
+    )
+    cheapest = query.order_by(sightings.c.on_sale_yen, results.c.id).limit(1)
+    row = (await tx.execute(cheapest)).first()
+    is_stale = row is not None and row.last_seen_at < crawl.crawled_at - STALE_AFTER
+    return (row.id,) if is_stale else ()
 
 
 async def _save_run(tx: Tx, crawl: Crawl, applied: Applied) -> None:
@@ -261,12 +312,20 @@ async def save_detail(tx: Tx, row: Any, one: Found, sold_out_at: str | None, now
         "sold_out_at": (row.sold_out_at or sold_out_at) if is_sold else None,
         "seller_id": one.seller_id or row.seller_id,
     }
-    if any(getattr(row, name) != value for name, value in values.items()):
-        mine = results.c.id == row.id
-        await tx.execute(update(results).where(mine).values({**values, "updated_at": now}))
+    await _change(tx, row, values, now)
+    seen = _seen(row.product_id, [row.external_id])
+    await tx.execute(update(sightings).where(seen).values(last_seen_at=now))
 
 
 async def date_roughly(tx: Tx, row: Any, seen_at: datetime, now: datetime) -> None:
     """Say on which day something was sold, where its own page is gone and cannot tell when."""
-    values = {"sold_out_at": write_stamp(seen_at)[:10], "updated_at": now}
-    await tx.execute(update(results).where(results.c.id == row.id).values(values))
+    await _change(tx, row, {"sold_out_at": write_stamp(seen_at)[:10]}, now)
+
+
+async def _change(tx: Tx, row: Any, values: Row, now: datetime) -> None:
+    """Change a result, if anything is new, and what it stands for."""
+    if all(getattr(row, name) == value for name, value in values.items()):
+        return
+    new = {**row._asdict(), **values, "updated_at": now}
+    await tx.execute(update(results).where(results.c.id == row.id).values(new))
+    await save_worth(tx, row.product_id, [new])

@@ -106,6 +106,9 @@ settings = Table(
     Column("exclusions", Prose, nullable=False),
     Column("item_conditions", Prose, nullable=False),
     Column("target_price", Integer),
+    Column("median_percent", Integer),
+    # The lowest price on sale that was told, against which the next one is a new lowest.
+    Column("lowest_yen", Integer),
     # The first crawl that read every page it asked for; before it all pages are asked for.
     Column("first_run_at", Instant),
     Column("last_run_at", Instant),
@@ -160,7 +163,8 @@ removed = Table(
     **EXACT,
 )
 
-# What the description's table has no room for: how an item was seen, and whether it was looked for.
+# What the description's table has no room for: how an item was seen, whether it was looked for,
+# and what it stands for in the market's figures, in an order that they are read in.
 sightings = Table(
     "mercari_crawl_sightings",
     metadata,
@@ -170,7 +174,36 @@ sightings = Table(
     Column("last_seen_at", Instant, nullable=False),
     # Missing from pages that would have shown it; its own page is asked for once for each time.
     Column("missing_at", Instant),
+    Column("on_sale_yen", Integer),
+    Column("sold_yen", Integer),
+    # Quarters of an hour since 1970: a day of any zone begins with one of them.
+    Column("sold_quarter", Integer),
+    Column("sold_after_hours", Integer),
+    Index("mercari_crawl_sightings_on_sale", "product_id", "on_sale_yen"),
+    Index(
+        "mercari_crawl_sightings_sold",
+        "product_id", "sold_quarter", "sold_yen", "sold_after_hours",
+    ),
     **EXACT,
+)  # fmt: skip
+alerts = Table(
+    "mercari_price_alerts",
+    metadata,
+    _id(),
+    _product_id(),
+    Column("kind", Word(16), nullable=False),
+    Column("external_id", SHORT, nullable=False),
+    Column("name", Prose, nullable=False),
+    Column("price", Integer, nullable=False),
+    Column("threshold", Integer, nullable=False),
+    Column("reason", Prose, nullable=False),
+    Column("opened_at", Instant, nullable=False),
+    Column("closed_at", Instant),
+    Column("closed_reason", Prose),
+    # The product and the kind while it is open, so that there is one at a time.
+    Column("open_key", Word(48), unique=True),
+    Index("mercari_price_alerts_product", "product_id", "id"),
+    **NUMBERED,
 )
 runs = Table(
     "mercari_crawl_runs",

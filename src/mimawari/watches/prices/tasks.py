@@ -1,17 +1,18 @@
 """The rounds of the prices watch: the hourly cron, lists and single items."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
 from mimawari.errors import BadInput, Gone, Invalid, Transient
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import Job
+from mimawari.kernel.ports import Tx
 from mimawari.kernel.watch import task
 from mimawari.sites import mercari
 from mimawari.sites.mercari import Item, Query, Side
 from mimawari.text import one_line
-from mimawari.watches.prices import products, sync
+from mimawari.watches.prices import alerting, products, sync
 from mimawari.watches.prices.models import (
     Crawl,
     Found,
@@ -24,6 +25,8 @@ from mimawari.watches.prices.models import (
 from mimawari.watches.prices.products import CRON, DETAIL, LIST
 
 PAGE = 1000
+SHOWN_FOR = timedelta(hours=1)
+"""How long it is known how far a crawl came."""
 SIDES = (Side.ON_SALE, Side.SOLD)
 OFF_SALE = frozenset({mercari.Status.STOP, mercari.Status.CANCEL})
 
@@ -63,8 +66,9 @@ async def crawl_list(job: Job, ctx: Context) -> None:
         product = await products.find_product(tx, product_id)
         if product is None:
             return
-        applied = await sync.apply_crawl(tx, crawl, product.setting)
+        applied = await sync.apply_crawl(tx, crawl, product)
         tx.put(*map(products.detail_job, applied.follow_ups))
+        await alerting.sync_alerts(tx, product, ctx.settings, crawl.crawled_at)
     log.info(
         "crawled",
         what=job.target,
@@ -98,6 +102,7 @@ async def _gather(job: Job, ctx: Context, product: Product) -> Crawl:
     for side in SIDES:
         async for result in mercari.walk(market, _query(product, side), pages):
             asked += 1
+            await ctx.store.cache.set(products.pages_key(job.id), str(asked).encode(), SHOWN_FOR)
             capped[side] = result.capped
             errors += [result.error] if result.error else []
             for item in result.page.items if result.page else ():
@@ -185,6 +190,13 @@ async def _keep(job: Job, ctx: Context, result_id: int, item: Item) -> None:
             await sync.take_out(tx, row.product_id, {row.external_id: reason}, sync.GONE, now)
         else:
             await sync.save_detail(tx, row, one, _sold_out_at(item, now), now)
+        await _sync_alerts(tx, ctx, row.product_id, now)
+
+
+async def _sync_alerts(tx: Tx, ctx: Context, product_id: int, now: datetime) -> None:
+    product = await products.find_product(tx, product_id)
+    if product is not None:
+        await alerting.sync_alerts(tx, product, ctx.settings, now)
 
 
 def _sold_out_at(item: Item, now: datetime) -> str:
@@ -206,4 +218,5 @@ async def _end_as_gone(job: Job, ctx: Context, result_id: int, reason: str) -> N
             await sync.date_roughly(tx, row, row.updated_at, now)
         else:
             await sync.take_out(tx, row.product_id, {row.external_id: reason}, sync.GONE, now)
+        await _sync_alerts(tx, ctx, row.product_id, now)
     log.info("gone", what=job.target, result="done", reason=reason)

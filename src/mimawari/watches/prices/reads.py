@@ -1,0 +1,183 @@
+"""Looks at what the prices watch keeps, for its edges; changes nothing."""
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, or_, select
+
+from mimawari.errors import NotFound
+from mimawari.kernel.ports import Reader, Tx
+from mimawari.watches.prices import products
+from mimawari.watches.prices.figures import Bounds
+from mimawari.watches.prices.models import Product, SellerType, SellingStatus
+from mimawari.watches.prices.tables import alerts, removed, results, runs, sightings
+
+
+class Sort(StrEnum):
+    """What results are put in order by."""
+
+    NEWEST = "newest"
+    PRICE = "price"
+    UPDATED = "updated"
+
+
+_SORTED = {
+    Sort.NEWEST: results.c.id,
+    Sort.PRICE: results.c.price,
+    Sort.UPDATED: results.c.updated_at,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which results of a product are asked for."""
+
+    status: SellingStatus | None = None
+    seller: SellerType | None = None
+    least_yen: int | None = None
+    most_yen: int | None = None
+    search: str = ""
+    is_outlier: bool | None = None
+    sort: Sort = Sort.NEWEST
+    is_ascending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page of results ended: the next one goes on behind it."""
+
+    value: Any
+    result_id: int
+
+
+def place_of(row: Any, sort: Sort) -> Place:
+    """Tell where a page ends that ends with this result."""
+    value = {Sort.NEWEST: row.id, Sort.PRICE: row.price, Sort.UPDATED: row.updated_at}[sort]
+    return Place(value, row.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One crawl of a product."""
+
+    task_id: str
+    product_id: int
+    crawled_at: datetime
+    found: int
+    added: int
+    left_out: int
+    removed: int
+    restored: int
+    followed_up: int
+    pages_asked: int
+    pages_read: int
+    capped_on_sale: bool
+    capped_sold: bool
+    unpriced: int
+    page_errors: str
+
+
+_RUN = tuple(field.name for field in fields(Run))
+
+
+async def find_known(reader: Reader | Tx, product_id: int) -> Product:
+    """Find a product, or raise NotFound."""
+    product = await products.find_product(reader, product_id)
+    if product is None:
+        raise NotFound(f"no product goes by the id {product_id}; GET /api/products lists them")
+    return product
+
+
+async def find_run(reader: Reader, job_id: str) -> Run | None:
+    """Find the crawl that a job made."""
+    row = (await reader.execute(select(runs).where(runs.c.task_id == job_id))).first()
+    return None if row is None else _make_run(row)
+
+
+async def list_runs(reader: Reader, product_id: int, limit: int) -> list[Run]:
+    """List the last crawls of a product, newest first."""
+    query = select(runs).where(runs.c.product_id == product_id)
+    found = await reader.execute(query.order_by(runs.c.crawled_at.desc()).limit(limit))
+    return [_make_run(row) for row in found]
+
+
+def _make_run(row: Any) -> Run:
+    return Run(**{name: getattr(row, name) for name in _RUN})
+
+
+async def list_results(
+    reader: Reader, product_id: int, wanted: Wanted, bounds: Bounds, limit: int, after: Place | None
+) -> Sequence[Any]:
+    """List results, each with its sighting, in the order asked for, a page at a time."""
+    key = _SORTED[wanted.sort]
+    same = (sightings.c.product_id == results.c.product_id) & (
+        sightings.c.external_id == results.c.external_id
+    )
+    seen = (sightings.c.listed_at, sightings.c.last_seen_at)
+    query = select(results, *seen).outerjoin(sightings, same)
+    query = query.where(results.c.product_id == product_id, *_conditions(wanted, bounds))
+    if after is not None:
+        query = query.where(_behind(key, after, is_ascending=wanted.is_ascending))
+    order = (key, results.c.id) if wanted.is_ascending else (key.desc(), results.c.id.desc())
+    found: Sequence[Any] = (await reader.execute(query.order_by(*order).limit(limit))).all()
+    return found
+
+
+def _behind(key: Any, place: Place, *, is_ascending: bool) -> ColumnElement[bool]:
+    number = results.c.id
+    if is_ascending:
+        return or_(key > place.value, and_(key == place.value, number > place.result_id))
+    return or_(key < place.value, and_(key == place.value, number < place.result_id))
+
+
+def _conditions(wanted: Wanted, bounds: Bounds) -> list[ColumnElement[bool]]:
+    at = results.c
+    given = (
+        (at.selling_status, operator.eq, wanted.status),
+        (at.seller_type, operator.eq, wanted.seller),
+        (at.price, operator.ge, wanted.least_yen),
+        (at.price, operator.le, wanted.most_yen),
+    )
+    found = [compare(column, value) for column, compare, value in given if value is not None]
+    if wanted.search:
+        found.append(at.name.icontains(wanted.search, autoescape=True))
+    if wanted.is_outlier is not None:
+        least, most = bounds.least_yen or 0, bounds.most_yen or 2**31 - 1
+        counts = at.price.between(least, most)
+        found.append(~counts if wanted.is_outlier else counts)
+    return found
+
+
+async def list_removed(
+    reader: Reader, product_id: int, limit: int, before: int | None
+) -> Sequence[Any]:
+    """List what was taken out of a product's results, newest result first, with the reason."""
+    query = select(removed).where(removed.c.product_id == product_id)
+    if before is not None:
+        query = query.where(removed.c.id < before)
+    found: Sequence[Any] = (
+        await reader.execute(query.order_by(removed.c.id.desc()).limit(limit))
+    ).all()
+    return found
+
+
+async def list_alerts(
+    reader: Reader, limit: int, before: int | None, product_id: int | None, *, is_open: bool | None
+) -> Sequence[Any]:
+    """List alerts, newest first."""
+    query = select(alerts)
+    if product_id is not None:
+        query = query.where(alerts.c.product_id == product_id)
+    if before is not None:
+        query = query.where(alerts.c.id < before)
+    if is_open is not None:
+        key = alerts.c.open_key
+        query = query.where(key.is_not(None) if is_open else key.is_(None))
+    found: Sequence[Any] = (
+        await reader.execute(query.order_by(alerts.c.id.desc()).limit(limit))
+    ).all()
+    return found
