@@ -1,6 +1,7 @@
 """What sales are worth: medians, shares, and which prices are left out."""
 
 import random
+from collections import Counter
 from math import log
 from statistics import median
 
@@ -73,7 +74,7 @@ def test_a_price_of_nothing_is_no_reason_to_fail() -> None:
 
 
 def test_days_to_sell_are_told_in_steps() -> None:
-    found = figures.make_days_to_sell([0, 0, 5, 23, 24, 100, 900])
+    found = figures.make_days_to_sell(Counter([0, 0, 5, 23, 24, 100, 900]))
     assert found is not None
     assert (found.count, found.median_days) == (7, 23 / 24)
     assert found.steps[:4] == (
@@ -84,4 +85,4 @@ def test_days_to_sell_are_told_in_steps() -> None:
     )
     assert found.steps[-1] == Step(within_hours=None, count=1)
     assert sum(step.count for step in found.steps) == 7
-    assert figures.make_days_to_sell([]) is None
+    assert figures.make_days_to_sell({}) is None

@@ -1,17 +1,20 @@
 """What a product is worth, from what crawls and single pages left behind."""
 
+import asyncio
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
 from statistics import median
 from zoneinfo import ZoneInfo
 
 import pytest
+from sqlalchemy import select
 
 from mimawari.store.sql import SqlStore
-from mimawari.watches.prices import figures, market, sync
+from mimawari.watches.prices import figures, ledger, market, sync
 from mimawari.watches.prices.market import Market
 from mimawari.watches.prices.models import Product, write_stamp
+from mimawari.watches.prices.tables import sightings
 from tests.prices.crawling import HOUR, NOON, add_product, apply, change, found, kept
 
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -22,9 +25,20 @@ DAY = timedelta(days=1)
 async def worth(
     store: SqlStore, product: Product, now: datetime = NOON, zone: ZoneInfo = TOKYO
 ) -> Market:
-    """Read what a product is worth."""
+    """Read what a product is worth, and see that every day's sales are packed as they are."""
     async with store.read() as reader:
-        return await market.find_market(reader, product.id, 30, now, zone)
+        packed = await ledger.list_days(reader, product.id, 0)
+        query = select(sightings).where(sightings.c.sold_quarter.is_not(None))
+        rows = (await reader.execute(query)).all()
+        found = await market.find_market(reader, product.id, 30, now, zone)
+    there = Counter((row.sold_quarter // 96, row.sold_yen, row.sold_after_hours) for row in rows)
+    assert there == Counter(
+        (one.day, price, None if hours == ledger.UNKNOWN else hours)
+        for one in packed
+        for price, hours in zip(one.prices, one.hours, strict=True)
+    )
+    assert all(sum(one.counts) == len(one.prices) > 0 for one in packed)
+    return found
 
 
 async def sell(store: SqlStore, external_id: str, price: int, at: datetime) -> None:
@@ -146,6 +160,23 @@ async def test_what_was_sold_is_no_longer_on_sale(store: SqlStore) -> None:
     assert (there.on_sale, there.cheapest) == (0, None)
     assert there.sold is not None
     assert there.sold.median_yen == 850
+
+
+async def test_sales_that_are_kept_at_the_same_moment_are_all_counted(store: SqlStore) -> None:
+    product = await add_product(store)
+    await apply(store, product, 0, *(found(f"s{number}", sold=True) for number in range(8)))
+    rows = await kept(store)
+
+    async def keep(external_id: str) -> None:
+        async with store.edit() as tx:
+            row = await sync.hold_result(tx, rows[external_id].id)
+            one = found(external_id, 1000, sold=True)
+            await sync.save_detail(tx, row, one, write_stamp(NOON - DAY), NOON)
+
+    await asyncio.gather(*map(keep, rows))
+    there = await worth(store, product)
+    assert there.sold is not None
+    assert there.sold.count == 8
 
 
 async def test_of_nothing_nothing_is_said(store: SqlStore) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects import mysql
 
 revision = "0005"
 down_revision = "0004"
@@ -17,6 +18,7 @@ EXACT: dict[str, Any] = {
 }
 # MariaDB can index only text of a bounded length.
 SHORT = sa.Text().with_variant(sa.String(64), "mariadb")
+LONG_TEXT = sa.Text().with_variant(mysql.LONGTEXT(), "mariadb")
 SIGHTINGS = "mercari_crawl_sightings"
 SOLD = ("sold_quarter", "sold_yen", "sold_after_hours")
 
@@ -29,6 +31,15 @@ def upgrade() -> None:
         op.add_column(SIGHTINGS, sa.Column(name, sa.Integer(), nullable=True))
     op.create_index(f"{SIGHTINGS}_on_sale", SIGHTINGS, ["product_id", "on_sale_yen"])
     op.create_index(f"{SIGHTINGS}_sold", SIGHTINGS, ["product_id", *SOLD])
+    op.create_table(
+        "mercari_sold_days",
+        sa.Column("product_id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("day", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("sales", LONG_TEXT, nullable=False),
+        sa.ForeignKeyConstraint(["product_id"], ["products.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("product_id", "day"),
+        **EXACT,
+    )
     op.create_table(
         "mercari_price_alerts",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),

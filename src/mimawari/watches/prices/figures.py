@@ -1,8 +1,9 @@
 """What a product is worth by what was sold, and which prices are left out of it: pure decisions."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import exp
 from math import log as ln
 
@@ -130,19 +131,23 @@ class DaysToSell:
     steps: tuple[Step, ...]
 
 
-def make_days_to_sell(ordered: Sequence[int]) -> DaysToSell | None:
-    """Sum up hours from listing to sale; None of nothing."""
-    if not ordered:
+def make_days_to_sell(counts: Mapping[int, int]) -> DaysToSell | None:
+    """Sum up how many sales took so many hours from listing to sale; None of nothing."""
+    if not counts:
         return None
-    ends = [bisect_left(ordered, hours) for hours in WITHIN_HOURS]
-    counts = [end - start for start, end in zip([0, *ends], [*ends, len(ordered)], strict=True)]
+    hours = sorted(counts)
+    ends = [*accumulate(counts[hour] for hour in hours)]
+    below = [0, *ends]
+    steps = [below[bisect_left(hours, step)] for step in WITHIN_HOURS]
     return DaysToSell(
-        count=len(ordered),
-        median_days=find_share(ordered, 0.5) / 24,
-        p25_days=find_share(ordered, 0.25) / 24,
-        p75_days=find_share(ordered, 0.75) / 24,
+        count=ends[-1],
+        median_days=hours[bisect_left(ends, ends[-1] * 0.5)] / 24,
+        p25_days=hours[bisect_left(ends, ends[-1] * 0.25)] / 24,
+        p75_days=hours[bisect_left(ends, ends[-1] * 0.75)] / 24,
         steps=tuple(
-            Step(within_hours=hours, count=count)
-            for hours, count in zip((*WITHIN_HOURS, None), counts, strict=True)
+            Step(within_hours=hour, count=end - start)
+            for hour, start, end in zip(
+                (*WITHIN_HOURS, None), [0, *steps], [*steps, ends[-1]], strict=True
+            )
         ),
     )

@@ -1,16 +1,20 @@
 """What a product is worth: what it sold for day by day, and what is on sale now."""
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
-from sqlalchemy import String, cast, func, select
+from sqlalchemy import func, select
 
 from mimawari.kernel.ports import Reader, Tx
-from mimawari.watches.prices import figures, rules
+from mimawari.watches.prices import figures, ledger, rules
 from mimawari.watches.prices.figures import Bounds, DaysToSell, Figures
+from mimawari.watches.prices.ledger import QUARTERS
 from mimawari.watches.prices.tables import results, sightings
 
 USUAL_DAYS = 30
@@ -59,11 +63,18 @@ class Market:
 
 @dataclass(slots=True)
 class _Sales:
-    """Prices in the order of their sale, and how many hours each took; -1 is unknown."""
+    """Prices by the day of a zone, and all of them with the hours that each took."""
 
     by_day: dict[date, list[int]] = field(default_factory=dict)
     prices: list[int] = field(default_factory=list)
     hours: list[int] = field(default_factory=list)
+
+    def add(self, on: date, prices: list[int], hours: list[int]) -> None:
+        """Add what was sold on a day, or on a part of it."""
+        if prices:
+            self.by_day.setdefault(on, []).extend(prices)
+            self.prices += prices
+            self.hours += hours
 
 
 async def find_market(
@@ -73,62 +84,65 @@ async def find_market(
     until_on = now.astimezone(zone).date()
     since_on = until_on - (days - 1) * DAY
     sales = await _list_sales(reader, product_id, since_on, zone)
-    ordered = sorted(sales.prices)
+    by_day = {on: sorted(prices) for on, prices in sales.by_day.items()}
+    # Days that are in order each are put in order together in no time.
+    ordered = sorted(chain.from_iterable(by_day.values()))
     bounds = figures.find_bounds(ordered)
     sold = figures.make_figures(bounds.cut(ordered))
     on_sale = select(func.count()).where(_on_sale(product_id))
     return Market(
         since_on=since_on,
         until_on=until_on,
-        days=tuple(_make_day(on, prices, bounds) for on, prices in sales.by_day.items()),
+        days=tuple(_make_day(on, prices, bounds) for on, prices in by_day.items()),
         sold=sold,
         outliers=len(ordered) - (sold.count if sold else 0),
         bounds=bounds,
-        days_to_sell=figures.make_days_to_sell(_counting_hours(sales, bounds)),
+        days_to_sell=figures.make_days_to_sell(_count_hours(sales, bounds)),
         on_sale=(await reader.execute(on_sale)).scalar_one(),
         cheapest=await _find_cheapest(reader, product_id, bounds, sold),
     )
 
 
 async def _list_sales(reader: Reader | Tx, product_id: int, since_on: date, zone: tzinfo) -> _Sales:
-    """Read prices packed by the database, a row for each quarter of an hour: rows are dear."""
-    start = datetime.combine(since_on, time(), zone)
-    seen = sightings.c
-    hours = func.coalesce(seen.sold_after_hours, -1)
-    query = (
-        select(
-            seen.sold_quarter,
-            func.aggregate_strings(cast(seen.sold_yen, String(16)), ","),
-            func.aggregate_strings(cast(hours, String(16)), ","),
-        )
-        .where(seen.product_id == product_id, seen.sold_quarter >= rules.quarter_of(start))
-        .group_by(seen.sold_quarter)
-        .order_by(seen.sold_quarter)
-    )
-    rows: Iterable[Any] = await reader.execute(query)
+    start = rules.quarter_of(datetime.combine(since_on, time(), zone))
     sales = _Sales()
-    for quarter, prices, taken in rows:
-        sold = [*map(int, prices.split(","))]
-        sales.by_day.setdefault(_day_of(quarter, zone), []).extend(sold)
-        sales.prices += sold
-        sales.hours += map(int, taken.split(","))
+    for one in await ledger.list_days(reader, product_id, start // QUARTERS):
+        for first, last, on in _cut(one.day, zone):
+            if on >= since_on:
+                head, tail = sum(one.counts[:first]), sum(one.counts[:last])
+                sales.add(on, one.prices[head:tail], one.hours[head:tail])
     return sales
 
 
-@lru_cache(maxsize=20_000)
-def _day_of(quarter: int, zone: tzinfo) -> date:
-    return datetime.fromtimestamp(quarter * rules.QUARTER, UTC).astimezone(zone).date()
+@lru_cache(maxsize=4000)
+def _cut(day: int, zone: tzinfo) -> tuple[tuple[int, int, date], ...]:
+    """Cut a day of UTC into the parts that lie on different days of a zone."""
+    start = datetime.fromtimestamp(day * QUARTERS * rules.QUARTER, UTC)
+    days = [
+        (start + timedelta(seconds=quarter * rules.QUARTER)).astimezone(zone).date()
+        for quarter in range(QUARTERS)
+    ]
+    edges = [
+        quarter for quarter in range(QUARTERS) if not quarter or days[quarter] != days[quarter - 1]
+    ]
+    return tuple(
+        (first, last, days[first])
+        for first, last in zip(edges, [*edges[1:], QUARTERS], strict=True)
+    )
 
 
 def _make_day(on: date, prices: Sequence[int], bounds: Bounds) -> Day:
-    counted = bounds.cut(sorted(prices))
+    counted = bounds.cut(prices)
     return Day(on=on, figures=figures.make_figures(counted), outliers=len(prices) - len(counted))
 
 
-def _counting_hours(sales: _Sales, bounds: Bounds) -> list[int]:
+def _count_hours(sales: _Sales, bounds: Bounds) -> Counter[int]:
+    """Count how many sales of those that count took so many hours."""
     pairs = zip(sales.prices, sales.hours, strict=True)
-    least, most = bounds.least_yen or 0, bounds.most_yen or float("inf")
-    return sorted(hours for price, hours in pairs if hours >= 0 and least <= price <= most)
+    least, most = bounds.least_yen or 0, bounds.most_yen or sys.maxsize
+    counts = Counter([hours for price, hours in pairs if least <= price <= most])
+    del counts[ledger.UNKNOWN]
+    return counts
 
 
 def _on_sale(product_id: int) -> Any:

@@ -14,6 +14,7 @@ from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target
 from mimawari.settings import Settings
+from mimawari.watches.prices import ledger
 from mimawari.watches.prices.models import Product, Setting
 from mimawari.watches.prices.tables import products, settings
 
@@ -143,6 +144,7 @@ async def change_product(
     tx: Tx, product_id: int, name: str, setting: Setting, now: datetime
 ) -> None:
     """Change a product; what its results are is looked at again by its next crawl."""
+    await ledger.hold(tx, product_id)
     mine = products.c.id == product_id
     await tx.execute(update(products).where(mine).values(name=name, updated_at=now))
     values = {**_setting_values(setting), "updated_at": now}
@@ -151,5 +153,6 @@ async def change_product(
 
 async def remove_product(tx: Tx, product_id: int) -> bool:
     """Forget a product with all that was found of it; say whether it was there."""
+    await ledger.hold(tx, product_id)
     gone = await tx.execute(delete(products).where(products.c.id == product_id))
     return bool(gone.rowcount)

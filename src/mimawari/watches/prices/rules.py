@@ -72,6 +72,13 @@ def quarter_of(at: datetime) -> int:
     return int(at.timestamp()) // QUARTER
 
 
+def sold_quarter_of(row: Mapping[str, Any]) -> int | None:
+    """Tell in which quarter of an hour a result was sold; None if it was not, or nobody knows."""
+    if row["selling_status"] != SellingStatus.SOLD_OUT or not row["sold_out_at"]:
+        return None
+    return quarter_of(parse_sold_out_at(row["sold_out_at"]))
+
+
 def worth_of(row: Mapping[str, Any], listed_at: datetime | None) -> dict[str, int | None]:
     """Tell what a result stands for in the figures: a price on sale, or a sale and its time."""
     worth = dict(WORTHLESS)

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, delete, select, update
 
-from mimawari.kernel.ports import Tx
-from mimawari.watches.prices import rules
+from mimawari.kernel.ports import Reader, Tx
+from mimawari.watches.prices import ledger, rules
 from mimawari.watches.prices.models import (
     Crawl,
     Found,
@@ -54,14 +54,16 @@ class Applied:
 async def apply_crawl(tx: Tx, crawl: Crawl, product: Product) -> Applied:
     """Keep what a crawl found, by the settings of its product."""
     setting = product.setting
+    await ledger.hold(tx, product.id)
     # Results that no crawl shows are looked at only where the settings are new to them.
     keys = None if product.is_changed else [one.external_id for one in crawl.found]
     kept, out = await _load(tx, results, crawl, keys), await _load(tx, removed, crawl, keys)
     fitting = [one for one in crawl.found if _fits(setting, one) or one.external_id in kept]
     back = [out.pop(one.external_id) for one in fitting if one.external_id in out]
     kept |= {row["external_id"]: row for row in await _restore(tx, back)}
-    added = await _upsert(tx, crawl, fitting, kept)
+    added, changed = await _upsert(tx, crawl, fitting, kept)
     await _note_sightings(tx, crawl, fitting, kept)
+    await ledger.save_days(tx, product.id, [*back, *changed])
     moved, returned = await _inspect(tx, crawl, setting, kept, out)
     applied = Applied(
         added=added,
@@ -92,19 +94,21 @@ async def _load(tx: Tx, table: Any, crawl: Crawl, keys: Sequence[str] | None) ->
     return loaded
 
 
-async def _upsert(tx: Tx, crawl: Crawl, found: Sequence[Found], kept: dict[str, Row]) -> int:
-    """Insert what is new and change what has changed, in one statement; say how many are new."""
-    rows, added = [], 0
+async def _upsert(
+    tx: Tx, crawl: Crawl, found: Sequence[Found], kept: dict[str, Row]
+) -> tuple[int, list[Row]]:
+    """Insert what is new and change what has changed; say how many are new, and what changed."""
+    rows, before = [], []
     for one in found:
         old = kept.get(one.external_id)
         row = _row_of(one, old, crawl)
         if old is not None and all(row[name] == old[name] for name in row if name != "updated_at"):
             continue
-        added += old is None
+        before += [] if old is None else [old]
         rows.append(row)
         kept[one.external_id] = {**(old or {}), **row}
     await tx.save(results, rows, _CHANGED, KEY)
-    return added
+    return len(rows) - len(before), [*before, *rows]
 
 
 def _row_of(one: Found, old: Row | None, crawl: Crawl) -> Row:
@@ -165,6 +169,7 @@ async def take_out(
         await tx.save(removed, rows, _REMOVED)
         await tx.execute(delete(results).where(mine))
         await tx.execute(update(sightings).where(_seen(product_id, some)).values(WORTHLESS))
+        await ledger.save_days(tx, product_id, rows)
         moved += len(rows)
     return moved
 
@@ -188,6 +193,7 @@ async def save_worth(tx: Tx, product_id: int, rows: Sequence[Row]) -> None:
             for row in found
         ]
         await tx.save(sightings, noted, tuple(WORTHLESS))
+    await ledger.save_days(tx, product_id, rows)
 
 
 def _seen(product_id: int, keys: Sequence[str]) -> ColumnElement[bool]:
@@ -297,9 +303,18 @@ def _sight_values(sight: Sight) -> Row:
     return {**asdict(sight), "page_errors": "\n".join(sight.page_errors)}
 
 
-async def find_result(tx: Any, result_id: int) -> Any:
+async def find_result(reader: Reader | Tx, result_id: int) -> Any:
     """Find one result by its id."""
-    return (await tx.execute(select(results).where(results.c.id == result_id))).first()
+    return (await reader.execute(select(results).where(results.c.id == result_id))).first()
+
+
+async def hold_result(tx: Tx, result_id: int) -> Any:
+    """Find one result as it is once nobody else may change it."""
+    found = await find_result(tx, result_id)
+    if found is None:
+        return None
+    await ledger.hold(tx, found.product_id)
+    return await find_result(tx, result_id)
 
 
 async def save_detail(tx: Tx, row: Any, one: Found, sold_out_at: str | None, now: datetime) -> None:
@@ -329,3 +344,4 @@ async def _change(tx: Tx, row: Any, values: Row, now: datetime) -> None:
     new = {**row._asdict(), **values, "updated_at": now}
     await tx.execute(update(results).where(results.c.id == row.id).values(new))
     await save_worth(tx, row.product_id, [new])
+    await ledger.save_days(tx, row.product_id, [row._asdict()])

@@ -20,7 +20,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from mimawari.columns import EXACT, Instant, Prose, Word
+from mimawari.columns import EXACT, Instant, LongText, Prose, Word
 from mimawari.watches.prices.models import parse_stamp, write_stamp
 
 metadata = MetaData()
@@ -186,6 +186,15 @@ sightings = Table(
     ),
     **EXACT,
 )  # fmt: skip
+# Made anew from the sightings of a day whenever one of them changes.
+sold_days = Table(
+    "mercari_sold_days",
+    metadata,
+    _product_id(primary_key=True),
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("sales", LongText, nullable=False),
+    **EXACT,
+)
 alerts = Table(
     "mercari_price_alerts",
     metadata,

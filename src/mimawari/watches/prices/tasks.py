@@ -182,7 +182,7 @@ async def _keep(job: Job, ctx: Context, result_id: int, item: Item) -> None:
     now = ctx.clock.now()
     one = make_found(item, ctx.settings.mercari_url)
     async with ctx.commit(job) as tx:
-        row = await sync.find_result(tx, result_id)
+        row = await sync.hold_result(tx, result_id)
         if row is None:
             return
         if item.status in OFF_SALE or one is None:
@@ -210,7 +210,7 @@ def _sold_out_at(item: Item, now: datetime) -> str:
 async def _end_as_gone(job: Job, ctx: Context, result_id: int, reason: str) -> None:
     now = ctx.clock.now()
     async with ctx.commit(job) as tx:
-        row = await sync.find_result(tx, result_id)
+        row = await sync.hold_result(tx, result_id)
         if row is None:
             return
         if row.selling_status == SellingStatus.SOLD_OUT:
