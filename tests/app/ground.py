@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 
 from mimawari.app.ops import System, opened
+from mimawari.app.reporting import open_reporter
 from mimawari.app.serve import listen, start_api
 from mimawari.kernel.job import End, NewJob, State, Want
 from mimawari.kernel.ports import Clock
@@ -58,7 +59,7 @@ async def open_api(
 ) -> AsyncIterator[Api]:
     """Serve the API on a free port, on a clock and with settings if any are given."""
     settings = Settings(data=folder, database_url=url, api_rate=rate, **given)
-    async with opened(settings, watches) as system:
+    async with open_reporter(settings) as reporter, opened(settings, watches, reporter) as system:
         if clock is not None:
             system.store.database.clock = clock
             system = replace(system, clock=clock)  # noqa: PLW2901 - the same system, otherwise timed

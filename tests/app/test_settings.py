@@ -8,6 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from pydantic import SecretStr
 
 from mimawari.errors import BadInput
 from mimawari.settings import Settings, load_settings, names_of
@@ -31,6 +32,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
 
 
 URL = "postgresql://user:word@host/name"
+DSN = "https://0123abcd@sentry.example:9000/folder/42"
 EXAMPLES: dict[str, tuple[str, Any]] = {
     "data": ("/some/folder", Path("/some/folder")),
     "database_url": (URL, URL),
@@ -39,6 +41,9 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "api_keys": ("one, ключ", ("one", "ключ")),
     "api_rate": ("7", 7),
     "log_level": ("WARNING", "warning"),
+    "sentry_dsn": (DSN, SecretStr(DSN)),
+    "bugsnag_key": ("0123abcd", SecretStr("0123abcd")),
+    "bugsnag_url": ("https://bugs.example/", "https://bugs.example"),
     "time_scale": ("2.5", 2.5),
     "scheduler_batch": ("17", 17),
     "scheduler_deepest": ("0", 0),
@@ -156,6 +161,13 @@ BAD = [
     ("SCHEDULER_BATCH_SIZE", "many"),
     ("SCHEDULER_BACKPRESSURE_THRESHOLD", "-1"),
     ("SCHEDULER_BACKPRESSURE_THRESHOLD", str(10**30)),
+    ("MIMAWARI_SENTRY_DSN", "nonsense"),
+    ("MIMAWARI_SENTRY_DSN", "https://host/42"),
+    ("MIMAWARI_SENTRY_DSN", "https://key@host"),
+    ("MIMAWARI_SENTRY_DSN", "https://key@host/name"),
+    ("MIMAWARI_SENTRY_DSN", "https://key@host:99999/42"),
+    ("MIMAWARI_BUGSNAG_KEY", "two words"),
+    ("MIMAWARI_BUGSNAG_URL", "bugs.example"),
     ("JANITOR_INTERVAL", "often"),
     ("JANITOR_INTERVAL", "0s"),
     ("JANITOR_INTERVAL", "\uff15"),
@@ -182,6 +194,13 @@ def test_an_empty_api_key_is_refused_and_no_key_is_repeated(
     message = sentence(load, **{name: value})
     assert message.startswith(f"{name}: an API key is empty")
     assert "good" not in message
+
+
+def test_whom_errors_are_told_is_shown_without_the_keys(load: Load) -> None:
+    settings = load(MIMAWARI_SENTRY_DSN=DSN, MIMAWARI_BUGSNAG_KEY="0123abcd")
+    assert "0123abcd" not in f"{settings!r} {settings}"
+    wrong = {"MIMAWARI_SENTRY_DSN": f"{DSN}?", "MIMAWARI_BUGSNAG_KEY": "0123abcd 4"}
+    assert "0123abcd" not in sentence(load, **wrong)
 
 
 def test_all_that_is_wrong_is_said_at_once(load: Load) -> None:

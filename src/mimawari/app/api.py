@@ -120,7 +120,7 @@ health = APIRouter()
 async def list_jobs(
     system: SystemOf,
     state: State | None = None,
-    kind: Annotated[str | None, Query(max_length=64, pattern="^[a-z0-9_.]+$")] = None,
+    kind: Annotated[str | None, Query(max_length=64, pattern="^[A-Za-z0-9_.]+$")] = None,
     before: Annotated[str | None, Query(pattern="^[0-9a-f-]{36}$")] = None,
     limit: Most = 50,
 ) -> JobsOut:
@@ -225,5 +225,5 @@ def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
     install(app)
     rates = SqlRates(system.store.database)
     allowance = Allowance(rates, system.clock, system.settings.api_rate)
-    app.add_middleware(Edge, api_keys=api_keys, allowance=allowance)
+    app.add_middleware(Edge, api_keys=api_keys, allowance=allowance, reporter=system.reporter)
     return app

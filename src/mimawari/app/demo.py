@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import uvicorn
+from pydantic import SecretStr
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
@@ -63,7 +64,7 @@ def _settings(folder: Path) -> Settings:
     given = load_settings()
     update = {
         "data": folder, "database_url": "", "time_scale": SCALE, "api_keys": (),
-        "allow_hosts": ("127.0.0.1",),
+        "allow_hosts": ("127.0.0.1",), "sentry_dsn": SecretStr(""), "bugsnag_key": SecretStr(""),
     }  # fmt: skip
     try:
         listen(given.host, given.port).close()

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from mimawari import show
 from mimawari.app.keys import key_file
 from mimawari.app.ops import open_store, place
-from mimawari.errors import MimawariError
+from mimawari.app.reporting import open_outside
+from mimawari.errors import BadInput, MimawariError
 from mimawari.settings import FILE, Settings
 from mimawari.store.sql.migrate import find_version
 from mimawari.text import one_line
@@ -30,7 +31,7 @@ class Check:
 
 async def examine(settings: Settings) -> list[Check]:
     """Look at everything; changes nothing but makes the data folder."""
-    checks = [_python(), _sqlite(), _folder(settings)]
+    checks = [_python(), _sqlite(), _errors(settings), _folder(settings)]
     if not checks[-1].ok:
         return checks
     return [*checks, _disk(settings), _keys(settings), await _database(settings)]
@@ -45,6 +46,14 @@ def _sqlite() -> Check:
     ok = sqlite3.sqlite_version_info >= (3, 38)
     advice = "" if ok else "install a Python built with SQLite 3.38 or newer"
     return Check("SQLite", ok, sqlite3.sqlite_version, advice)
+
+
+def _errors(settings: Settings) -> Check:
+    try:
+        names = ["the log", *(each.name for each in open_outside(settings))]
+    except BadInput as error:
+        return Check("errors go to", ok=False, found="not everybody", advice=str(error))
+    return Check("errors go to", ok=True, found=", ".join(names))
 
 
 def _folder(settings: Settings) -> Check:

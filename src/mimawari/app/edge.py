@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
-
 from mimawari.app import keys
 from mimawari.app.envelope import envelope_bytes
 from mimawari.app.strict import check_json
 from mimawari.errors import BadInput, StoreDown
-from mimawari.kernel.ports import Clock
+from mimawari.kernel.ports import Clock, Reporter
+from mimawari.kernel.values import Trouble
 from mimawari.store.sql.rates import SqlRates
 
 MOST_BYTES = 1024 * 1024
@@ -34,8 +33,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
-
-log = structlog.get_logger(component="api")
 
 
 class Refusal(Exception):
@@ -96,10 +93,13 @@ class Allowance:
 class Edge:
     """ASGI middleware: headers, key, allowance, size and strict JSON, in this order."""
 
-    def __init__(self, app: App, api_keys: tuple[bytes, ...], allowance: Allowance) -> None:
+    def __init__(
+        self, app: App, api_keys: tuple[bytes, ...], allowance: Allowance, reporter: Reporter
+    ) -> None:
         self._app = app
         self._keys = api_keys
         self._allowance = allowance
+        self._reporter = reporter
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request through, or end it here."""
@@ -122,8 +122,8 @@ class Edge:
             await self._app(scope, _replay(body, receive), send_guarded)
         except Refusal as refusal:
             await _refuse(send_guarded, refusal)
-        except Exception:
-            log.exception("a request failed", what=scope["path"], result="500")
+        except Exception as error:
+            self._reporter.report(_trouble(scope, error))
             if started:
                 raise
             await _refuse(send_guarded, Refusal(500, "internal", "a bug of ours; the log has it"))
@@ -151,6 +151,18 @@ class Edge:
             seconds = max(1, math.ceil((until - self._allowance.now()).total_seconds()))
             retry = ((b"retry-after", str(seconds).encode()),)
             raise Refusal(429, "rate_limited", f"too many requests; again in {seconds} s", retry)
+
+
+def _trouble(scope: Message, error: Exception) -> Trouble:
+    """Tell of a request by its route: in its path, query, headers and body are others' words."""
+    route = scope.get("route")
+    return Trouble(
+        component="api",
+        message="a request failed",
+        what=f"{scope['method']} {route.path}" if route else "no route",
+        error=error,
+        line={"what": scope["path"], "result": "500"},
+    )
 
 
 async def _read(scope: Message, receive: Receive) -> bytes:

@@ -14,7 +14,8 @@ from sqlalchemy.exc import ArgumentError
 
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.clock import RealClock, ScaledClock
-from mimawari.kernel.ports import Clock
+from mimawari.kernel.ports import Clock, Reporter
+from mimawari.kernel.reporting import LOG
 from mimawari.kernel.watch import Watch, Watches
 from mimawari.settings import Settings
 from mimawari.store.sql import SqlStore
@@ -31,6 +32,7 @@ class System:
     clock: Clock
     store: SqlStore
     watches: Watches
+    reporter: Reporter = LOG
 
 
 def open_store(settings: Settings, clock: Clock | None = None) -> SqlStore:
@@ -60,14 +62,16 @@ def place(store: SqlStore) -> str:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, watches: Iterable[Watch]) -> AsyncIterator[System]:
+async def opened(
+    settings: Settings, watches: Iterable[Watch], reporter: Reporter = LOG
+) -> AsyncIterator[System]:
     """Open the system with its tables up to date, and close it at the end."""
     store = open_store(settings)
     try:
         await upgrade_tables(settings, store)
         clock = await _clock(settings, store)
         store.database.clock = clock
-        system = System(settings, clock, store, Watches(watches, settings))
+        system = System(settings, clock, store, Watches(watches, settings), reporter)
         await _make_tables(system)
         yield system
     finally:

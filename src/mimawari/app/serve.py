@@ -29,11 +29,14 @@ import uvicorn
 from mimawari.app.api import make_app
 from mimawari.app.keys import load_keys
 from mimawari.app.ops import System, opened
+from mimawari.app.reporting import open_reporter
 from mimawari.app.roles import Role
 from mimawari.errors import BadInput
 from mimawari.kernel.deliverer import Deliverer, LogDestination
 from mimawari.kernel.janitor import Janitor, Retention
+from mimawari.kernel.ports import Reporter
 from mimawari.kernel.scheduler import Scheduler
+from mimawari.kernel.values import Trouble
 from mimawari.kernel.watch import Watch
 from mimawari.kernel.worker import Worker
 from mimawari.net.http import Fetcher
@@ -74,13 +77,14 @@ def worker_name() -> str:
 
 def _parts(system: System, roles: Iterable[Role]) -> Mapping[Role, Part]:
     store, clock, watches = system.store, system.clock, system.watches
-    settings = system.settings
+    settings, reporter = system.settings, system.reporter
     retention = Retention(settings.keep_done, settings.keep_dead, settings.keep_events)
 
     async def work() -> None:
         async with open_ways(settings, store, clock) as ways:
             http = partial(Fetcher, ways)
-            await Worker(store, clock, watches, name=worker_name(), http=http).run()
+            worker = Worker(store, clock, watches, name=worker_name(), http=http, reporter=reporter)
+            await worker.run()
 
     parts: dict[Role, Part] = {
         Role.SCHEDULER: Scheduler(
@@ -92,20 +96,29 @@ def _parts(system: System, roles: Iterable[Role]) -> Mapping[Role, Part]:
         ).run,
         Role.WORKER: work,
         Role.JANITOR: Janitor(
-            store, clock, watches, every=settings.janitor_every, retention=retention
+            store,
+            clock,
+            watches,
+            every=settings.janitor_every,
+            retention=retention,
+            reporter=reporter,
         ).run,
-        Role.DELIVERER: Deliverer(store, clock, {"log": LogDestination()}).run,
+        Role.DELIVERER: Deliverer(store, clock, {"log": LogDestination()}, reporter=reporter).run,
     }
     return {role: part for role, part in parts.items() if role in roles}
 
 
-async def _keep_going(name: str, part: Part) -> None:
-    """Run a part for ever: a bug in it is logged, and it starts again."""
+async def _keep_going(name: str, part: Part, reporter: Reporter) -> None:
+    """Run a part for ever: a bug in it is reported, and it starts again."""
     while True:
         try:
             await part()
-        except Exception:
-            log.exception("a part failed", what=name, result="restart", next=f"{AGAIN_SECONDS}s")
+        except Exception as error:  # noqa: BLE001 - one part's bug must not end the others
+            line = {"what": name, "result": "restart", "next": f"{AGAIN_SECONDS}s"}
+            trouble = Trouble(
+                component="serve", message="a part failed", what=name, error=error, line=line
+            )
+            reporter.report(trouble)
         await asyncio.sleep(AGAIN_SECONDS)
 
 
@@ -142,12 +155,12 @@ async def serve(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     api_keys = load_keys(settings) if Role.API in roles else ()
     taken = listen(settings.host, settings.port) if Role.API in roles else None
-    async with opened(settings, watches) as system:
+    async with open_reporter(settings) as reporter, opened(settings, watches, reporter) as system:
         # What is loaded now stays; looking through it again and again for rubbish costs 0.1 s.
         gc.collect()
         gc.freeze()
         parts = [
-            asyncio.create_task(_keep_going(role, part), name=role)
+            asyncio.create_task(_keep_going(role, part, reporter), name=role)
             for role, part in _parts(system, roles).items()
         ]
         api = start_api(system, api_keys, taken) if taken is not None else None

@@ -9,9 +9,10 @@ import structlog
 
 from mimawari.errors import JobError, Transient
 from mimawari.kernel.loop import LONGEST, tick_for_ever
-from mimawari.kernel.ports import Clock, Store
+from mimawari.kernel.ports import Clock, Reporter, Store
+from mimawari.kernel.reporting import LOG
 from mimawari.kernel.signal import OUTBOX
-from mimawari.kernel.values import Delivery, Event
+from mimawari.kernel.values import Delivery, Event, Trouble
 from mimawari.text import one_line, parse_durations
 
 BATCH = 50
@@ -47,11 +48,13 @@ class Deliverer:
         destinations: Mapping[str, Destination],
         *,
         backoff: tuple[timedelta, ...] = BACKOFF,
+        reporter: Reporter = LOG,
     ) -> None:
         self._store = store
         self._clock = clock
         self._destinations = destinations
         self._backoff = backoff
+        self._reporter = reporter
         self._bell = store.signal.bell(OUTBOX)
 
     async def run(self) -> None:
@@ -77,12 +80,22 @@ class Deliverer:
             return self._again(event, one_line(str(error)))
         except JobError as error:
             return self._failed(event, one_line(str(error)))
-        except Exception as error:
-            # One bad event must not stop the others.
-            log.exception("delivery failed", what=event.kind, id=event.id)
+        except Exception as error:  # noqa: BLE001 - one bad event must not stop the others
+            self._report(event, error)
             return self._again(event, f"bug: {type(error).__name__}: {one_line(str(error))}")
         log.info("delivered", what=event.kind, id=event.id, result="done", attempt=event.attempt)
         return Delivery(id=event.id, token=event.token, delivered=True)
+
+    def _report(self, event: Event, error: Exception) -> None:
+        trouble = Trouble(
+            component="deliverer",
+            message="delivery failed",
+            what=event.kind,
+            about={"id": event.id, "attempt": event.attempt},
+            error=error,
+            line={"what": event.kind, "id": event.id},
+        )
+        self._reporter.report(trouble)
 
     def _again(self, event: Event, reason: str) -> Delivery:
         if event.attempt > len(self._backoff):

@@ -8,7 +8,8 @@ import structlog
 from mimawari.errors import StoreDown
 from mimawari.kernel import outcome
 from mimawari.kernel.job import State, Want
-from mimawari.kernel.ports import Clock, Store
+from mimawari.kernel.ports import Clock, Reporter, Store
+from mimawari.kernel.reporting import LOG, burial
 from mimawari.kernel.rescue import rescue
 from mimawari.kernel.watch import Watches
 from mimawari.text import format_duration
@@ -53,12 +54,14 @@ class Janitor:
         *,
         every: timedelta = timedelta(minutes=5),
         retention: Retention = KEPT,
+        reporter: Reporter = LOG,
     ) -> None:
         self._store = store
         self._clock = clock
         self._watches = watches
         self._every = every
         self._retention = retention
+        self._reporter = reporter
 
     async def run(self) -> None:
         """Make rounds until cancelled."""
@@ -73,7 +76,7 @@ class Janitor:
         """Make one round and say what it did."""
         now = self._clock.now()
         queue, keep = self._store.queue, self._retention
-        rescued = await rescue(self._store, self._clock, self._watches)
+        rescued = await rescue(self._store, self._clock, self._watches, self._reporter)
         unknown = await self._bury_unknown()
         forgotten = await queue.purge(State.DONE, now - keep.done)
         for state in (State.FAILED, State.PERMANENT_FAIL):
@@ -101,5 +104,6 @@ class Janitor:
             await self._store.queue.turn([outcome.unknown(job) for job in claimed], (), "janitor")
             buried += len(claimed)
             for job in claimed:
-                log.warning("buried", what=job.kind, id=job.id, reason="unknown kind")
+                line = {"what": job.kind, "id": job.id, "reason": "unknown kind"}
+                self._reporter.report(burial(job, "buried", line))
         return buried

@@ -21,6 +21,7 @@ from mimawari.kernel.values import (
     Limit,
     Move,
     NewEvent,
+    Trouble,
 )
 
 
@@ -35,6 +36,13 @@ class Clock(Protocol):
 
     async def sleep(self, span: timedelta) -> None:
         """Sleep for as long as said on this clock."""
+
+
+class Reporter(Protocol):
+    """Whom to tell of what nobody expected: a bug, or a job among the dead letters."""
+
+    def report(self, trouble: Trouble) -> None:
+        """Tell of one; never raises and never waits for the network."""
 
 
 class Schedule(Protocol):

@@ -6,7 +6,8 @@ import structlog
 
 from mimawari.kernel import outcome
 from mimawari.kernel.job import State
-from mimawari.kernel.ports import Clock, Store
+from mimawari.kernel.ports import Clock, Reporter, Store
+from mimawari.kernel.reporting import LOG, burial
 from mimawari.kernel.watch import Watches
 
 BATCH = 500
@@ -22,20 +23,24 @@ class Rescued:
     buried: int = 0
 
 
-async def rescue(store: Store, clock: Clock, watches: Watches) -> Rescued:
+async def rescue(store: Store, clock: Clock, watches: Watches, reporter: Reporter = LOG) -> Rescued:
     """End every expired lease, once, whoever else tries at the same moment."""
     requeued = buried = 0
     now = clock.now()
     while jobs := await store.queue.expired(now, BATCH):
         ends = [outcome.end_of_crash(job, watches.tasks.get(job.kind), now) for job in jobs]
         turn = await store.queue.turn(ends, (), "janitor")
-        for end in ends:
+        for job, end in zip(jobs, ends, strict=True):
             if end.id not in turn.accepted:
                 continue
             back = end.state == State.PENDING
             requeued, buried = requeued + back, buried + (not back)
             result = "retry" if back else end.state
-            log.warning("lease expired", what="job", id=end.id, result=result, reason=end.reason)
+            line = {"what": "job", "id": end.id, "result": result, "reason": end.reason}
+            if back:
+                log.warning("lease expired", **line)
+            else:
+                reporter.report(burial(job, "lease expired", line))
         if len(jobs) < BATCH:
             break
     return Rescued(requeued, buried)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from mimawari.kernel.clock import Mark
 from mimawari.kernel.job import KIND, NAME, Args, NewJob, check_names
@@ -118,3 +118,20 @@ class Delivery:
     delivered: bool = False
     retry_at: datetime | None = None
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Something nobody expected, and what it happened to.
+
+    The `line` is for the log alone, which strikes out secrets, and so is the error's own message:
+    both may quote what was read. All else may be told to anybody.
+    """
+
+    component: str
+    message: str
+    what: str
+    line: Mapping[str, Any]
+    about: Mapping[str, str | int | None] = field(default_factory=dict)
+    error: BaseException | None = None
+    level: Literal["warning", "error"] = "error"

@@ -13,14 +13,25 @@ from typing import TypeVar
 
 import structlog
 
-from mimawari.errors import BadInput, Blocked, JobError, LeaseLost, StoreDown, Transient, Wait
+from mimawari.errors import (
+    BadInput,
+    Blocked,
+    Invalid,
+    JobError,
+    LeaseLost,
+    StoreDown,
+    Transient,
+    Wait,
+)
 from mimawari.kernel import outcome
 from mimawari.kernel.context import Context, OpenHttp
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, State, Want
 from mimawari.kernel.loop import AGAIN, whole
-from mimawari.kernel.ports import Clock, Store
+from mimawari.kernel.ports import Clock, Reporter, Store
+from mimawari.kernel.reporting import LOG, about_job
 from mimawari.kernel.rescue import rescue
 from mimawari.kernel.signal import ENDS, JOBS
+from mimawari.kernel.values import Trouble
 from mimawari.kernel.watch import Task, Watches
 
 STOP_FOR = timedelta(seconds=20)
@@ -62,12 +73,14 @@ class Worker:
         *,
         name: str,
         http: OpenHttp | None = None,
+        reporter: Reporter = LOG,
     ) -> None:
         self._store = store
         self._clock = clock
         self._watches = watches
         self._name = name
         self._http = http
+        self._reporter = reporter
         self._running: dict[str, Running] = {}
         self._ends: list[End] = []
         self._held: dict[str, datetime] = {}
@@ -143,7 +156,7 @@ class Worker:
             due_at = await self._store.queue.next_at(room)
             # What was due before the turn began and is there still cannot be claimed.
             if due_at is not None and due_at <= began and not claimed:
-                await rescue(self._store, self._clock, self._watches)
+                await rescue(self._store, self._clock, self._watches, self._reporter)
                 due_at = now + BREATH
             until = min(until, due_at or until)
         if not self._ends:
@@ -212,7 +225,9 @@ class Worker:
     async def _attempt(self, run: Running, context: Context) -> End | None:
         job, site = run.job, run.task.site
         if job.broken is not None:
-            return outcome.undecodable(job)
+            end = outcome.undecodable(job)
+            self._tell(job, end, Invalid(job.broken))
+            return end
         if site is not None:
             await context.enter(site)
         try:
@@ -248,9 +263,9 @@ class Worker:
         view = await self._store.breaker.failed(error.site, policy, str(error), error.until)
         return max(filter(None, (error.until, view.until)), default=None)
 
-    @staticmethod
-    def _tell(job: Job, end: End, error: Exception) -> None:
+    def _tell(self, job: Job, end: End, error: Exception) -> None:
         waits = end.state == State.PENDING
+        is_bug = not isinstance(error, JobError | StoreDown | BadInput)
         facts = {
             "what": job.kind,
             "id": job.id,
@@ -260,8 +275,17 @@ class Worker:
             "reason": end.reason,
             "next": end.run_at.isoformat() if end.run_at else None,
         }
-        if not isinstance(error, JobError | StoreDown | BadInput):
-            log.error("job raised a bug", exc_info=error, **facts)
+        if is_bug or end.state == State.FAILED:
+            trouble = Trouble(
+                component="worker",
+                message="job raised a bug" if is_bug else "job ended",
+                what=job.kind,
+                about=about_job(job),
+                error=error,
+                level="error" if is_bug else "warning",
+                line=facts,
+            )
+            self._reporter.report(trouble)
         elif waits:
             log.info("job waits", **facts)
         else:
@@ -273,7 +297,9 @@ class Worker:
             return None
         if run.cancelled_for == "timeout":
             late = Transient(f"timed out after {run.task.timeout_for}")
-            return outcome.end_of(run.job, run.task, late, now)
+            end = outcome.end_of(run.job, run.task, late, now)
+            self._tell(run.job, end, late)
+            return end
         return outcome.released(run.job, now)
 
     def _cancel_late(self, now: datetime) -> None:

@@ -7,14 +7,21 @@ from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from platformdirs import user_data_path
-from pydantic import AliasChoices, AwareDatetime, Field, ValidationError, field_validator
+from pydantic import (
+    AliasChoices,
+    AwareDatetime,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from mimawari.errors import BadInput
 from mimawari.settings.hot import HotSettings
 from mimawari.settings.prices import PricesSettings
 from mimawari.settings.rentals import RentalsSettings
-from mimawari.settings.types import Address, Duration, Whole, Words, named
+from mimawari.settings.types import Address, Dsn, Duration, SecretWord, Whole, Words, named
 
 FILE = "mimawari.db"
 
@@ -65,6 +72,21 @@ class Settings(HotSettings, PricesSettings, RentalsSettings):
         default="info",
         validation_alias=named("MIMAWARI_LOG_LEVEL", "LOG_LEVEL"),
         description="The least important log lines to write: debug, info, warning or error.",
+    )
+    sentry_dsn: Dsn = Field(
+        default=SecretStr(""),
+        validation_alias=named("MIMAWARI_SENTRY_DSN"),
+        description="The DSN of the Sentry project that is told of errors; empty means none.",
+    )
+    bugsnag_key: SecretWord = Field(
+        default=SecretStr(""),
+        validation_alias=named("MIMAWARI_BUGSNAG_KEY"),
+        description="The API key of the BugSnag project that is told of errors; empty means none.",
+    )
+    bugsnag_url: Address = Field(
+        default="https://notify.bugsnag.com",
+        validation_alias=named("MIMAWARI_BUGSNAG_URL"),
+        description="Where BugSnag takes errors; a server of one's own may speak its language.",
     )
     time_scale: float = Field(
         default=1.0,

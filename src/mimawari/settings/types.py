@@ -3,8 +3,9 @@
 import re
 from datetime import timedelta
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, SecretStr
 from pydantic_settings import NoDecode
 
 from mimawari.errors import BadInput
@@ -46,6 +47,31 @@ def _address(value: str) -> str:
     return value.rstrip("/")
 
 
+def _dsn(value: SecretStr) -> SecretStr:
+    if not value or _is_dsn(value.get_secret_value()):
+        return value
+    raise ValueError("must be the DSN of a Sentry project, like https://key@host/42")
+
+
+def _is_dsn(text: str) -> bool:
+    try:
+        # A port that is none is noticed when it is asked for.
+        port = urlsplit(text).port
+    except ValueError:
+        return False
+    return port != 0 and bool(
+        re.fullmatch(r"https?://[^\s/?#@]+@[^\s/?#@]+(/[^\s/?#]+)*/[0-9]+", text)
+    )
+
+
+def _secret_word(value: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[\x21-\x7e]*", value.get_secret_value()):
+        raise ValueError("must be one word of plain characters")
+    return value
+
+
+Dsn = Annotated[SecretStr, AfterValidator(_dsn)]
+SecretWord = Annotated[SecretStr, AfterValidator(_secret_word)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
 Address = Annotated[str, AfterValidator(_address)]
 
