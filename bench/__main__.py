@@ -8,7 +8,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import fetch, hot_apply, hot_board, hot_pace, parse, queue
+from bench import (
+    fetch,
+    hot_apply,
+    hot_board,
+    hot_pace,
+    parse,
+    prices_apply,
+    prices_market,
+    queue,
+)
 from bench.report import Part, show, write
 
 # Of the table where it goes to a file.
@@ -21,6 +30,8 @@ PARTS: dict[str, Callable[[Progress], Part]] = {
     "hot_apply": hot_apply.run,
     "hot_board": hot_board.run,
     "hot_pace": hot_pace.run,
+    "prices_apply": prices_apply.run,
+    "prices_market": prices_market.run,
 }
 
 
