@@ -31,6 +31,16 @@ own = Table(
 )
 
 
+numbered = Table(
+    "own_numbers",
+    own.metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("name", Word(60), nullable=False, unique=True),
+    Column("yen", Integer),
+    **EXACT,
+)
+
+
 @pytest.fixture
 async def ground(store: SqlStore) -> AsyncIterator[SqlStore]:
     await store.database.run(lambda session: own.metadata.create_all(session.connection))
@@ -63,6 +73,22 @@ async def test_rows_come_back_as_they_were_saved(ground: SqlStore) -> None:
     ]
     await save(ground, rows)
     assert await kept(ground) == rows
+
+
+async def test_rows_that_are_numbered_are_known_by_another_key_and_keep_their_numbers(
+    ground: SqlStore,
+) -> None:
+    async def keep(**yen: int) -> dict[str, tuple[int, int]]:
+        rows = [{"name": name, "yen": value} for name, value in yen.items()]
+        async with ground.edit() as tx:
+            await tx.save(numbered, rows, ("yen",), ("name",))
+            found = await tx.execute(select(numbered))
+            return {row.name: (row.id, row.yen) for row in found}
+
+    first = await keep(a=1, b=2)
+    second = await keep(b=20, c=30)
+    assert {name: yen for name, (_, yen) in second.items()} == {"a": 1, "b": 20, "c": 30}
+    assert {name: second[name][0] for name in first} == {name: first[name][0] for name in first}
 
 
 async def test_a_row_whose_key_is_taken_is_changed_in_the_named_columns_only(
