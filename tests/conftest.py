@@ -23,6 +23,7 @@ LONG = (
     "tests/faults/",
     "tests/app/test_schemathesis.py",
     "tests/hot/test_api_description.py",
+    "tests/prices/test_api_description.py",
     "tests/app/test_check_hot.py",
     "tests/app/test_check_rentals.py",
     "tests/rentals/test_api_description.py",

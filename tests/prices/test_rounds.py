@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -61,6 +62,14 @@ class Scene:
                 tx, keyword, setting, self.rounds.watches.settings, now
             )
 
+    async def change(self, product: Product, **given: Any) -> None:
+        """Search for the same with other bounds."""
+        setting = replace(product.setting, **given)
+        now = self.rounds.clock.now()
+        async with self.store.edit() as tx:
+            await products.change_product(tx, product.id, product.name, setting, now)
+            tx.put(products.list_job(product.id))
+
     async def pass_time(self, **span: float) -> None:
         """Let time pass."""
         await self.rounds.pass_time(timedelta(**span))
@@ -117,6 +126,33 @@ async def test_the_cap_of_the_first_crawl_is_said(databases: Databases) -> None:
         await scene.pass_time(minutes=10)
         [run] = await scene.rows(runs)
     assert (run.pages_asked, run.capped_on_sale, run.capped_sold) == (2, True, True)
+
+
+async def test_another_search_is_read_from_its_first_page_to_its_last_again(
+    databases: Databases,
+) -> None:
+    async with opened(databases, prices_pages=1) as scene:
+        product = await scene.add(FRANCHISES[0].keyword)
+        await scene.pass_time(minutes=35)
+        before = len(scene.asked("/v2/entities:search"))
+        await scene.change(product, max_price=100_000)
+        await scene.pass_time(minutes=10)
+    assert len(scene.asked("/v2/entities:search")) - before > 4
+
+
+async def test_a_setting_that_is_changed_while_pages_are_read_is_searched_for_at_once(
+    scene: Scene,
+) -> None:
+    product = await scene.add()
+    scene.order(do="slow", delay_s=5, path="/v2/entities:search", times=1)
+    await scene.pass_time(seconds=2)
+    await scene.change(product, max_price=1500)
+    await scene.pass_time(minutes=2)
+    ends = [job.state for job in await scene.jobs(LIST)]
+    assert ends == [State.DONE, State.DONE]
+    [run] = await scene.rows(runs)
+    assert run.left_out == 0
+    assert max(row.price for row in await scene.rows()) <= 1500
 
 
 async def test_messages_are_written_as_described(scene: Scene) -> None:

@@ -43,14 +43,18 @@ async def is_running(system: System) -> bool:
 async def wait(system: System, job_id: str, until: datetime) -> JobView | None:
     """Wait for a job's end, unless it is known to stand still for longer than anybody waits."""
 
-    async def is_vain(job: JobView) -> bool:
+    async def need_not(job: JobView) -> bool:
         answer = await why(system.store, system.clock, system.watches, job.id)
         if answer is None or answer.state != State.PENDING:
             return False
-        is_far = answer.next_at is not None and answer.next_at > until
-        return is_far or not await is_running(system)
+        return await is_vain(system, answer.next_at, until)
 
-    return await wait_for_end(system.store, system.clock, job_id, until, is_vain)
+    return await wait_for_end(system.store, system.clock, job_id, until, need_not)
+
+
+async def is_vain(system: System, next_at: datetime | None, until: datetime) -> bool:
+    """Say of what waits that nobody need wait for it: its time is far off, or nobody works."""
+    return (next_at is not None and next_at > until) or not await is_running(system)
 
 
 def check(job: JobView | None, what: str) -> None:

@@ -22,8 +22,11 @@ _DATE = (
 )
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 _MOMENT = f"^{_DATE}T{_TIME}(Z|[+-](0[0-9]|1[0-3]):[0-5][0-9])$"
-LINE = r"^[^\x00-\x1f\x7f-\x9f]*$"
+_PLAIN = r"[^\x00-\x1f\x7f-\x9f]"
+LINE = f"^{_PLAIN}*$"
 """Text without control characters."""
+FILLED = rf"^{_PLAIN}*[^\s\x00-\x1f\x7f-\x9f]{_PLAIN}*$"
+"""The same, with more than spaces in it."""
 AS_IT_WAS = "give the `next` of the page before, as it was"
 
 
@@ -37,6 +40,13 @@ def checking(pattern: str, sentence: str, most: int | None = None) -> Callable[[
         return text
 
     return check
+
+
+def filling(most: int) -> Callable[[str], str]:
+    """Take text that says something, without the spaces around it; refuse other with a sentence."""
+    says = f"must have 1 to {most} characters, not only spaces and no control characters"
+    check = checking(FILLED, says, most)
+    return lambda text: check(text).strip()
 
 
 def described(pattern: str, **bounds: int) -> WithJsonSchema:
@@ -70,6 +80,24 @@ Search = Annotated[
     AfterValidator(checking(LINE, _SEARCHED, MOST_SEARCHED)),
     described(LINE, maxLength=MOST_SEARCHED),
 ]
+
+
+class Sent(BaseModel):
+    """Refuses what nobody has heard of, and what is of another kind than it should be."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def _without_defaults(schema: dict[str, Any]) -> None:
+    # What is not named stays; the values that stand in for it are never used.
+    for field in schema["properties"].values():
+        del field["default"]
+
+
+class Patch(Sent):
+    """Some of what may be sent; what is not named stays as it is."""
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
 
 
 class Asked(BaseModel):

@@ -73,6 +73,11 @@ async def download(
     return StreamingResponse(written(), media_type=TYPE, headers=headers)
 
 
+async def one_piece(rows: Sequence[BaseModel]) -> AsyncIterator[Sequence[BaseModel]]:
+    """Give rows that are all there to what reads them in pieces."""
+    yield rows
+
+
 def _write(columns: Sequence[str], rows: Sequence[BaseModel]) -> str:
     flat = map(flatten, rows)
     return write_lines([[row[column] for column in columns] for row in flat])

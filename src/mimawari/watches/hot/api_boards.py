@@ -1,6 +1,6 @@
 """Routes over all IPs: the leaderboard, alerts, and how the watch stands."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -163,12 +163,8 @@ async def show_leaderboard(
     shown = board.entries[: asked.limit]
     if asked.format == "csv":
         name = f"leaderboard-{asked.type}-{asked.hours}h"
-        return await exporting.download(name, columns_of(RankedOut), _once(shown))
+        return await exporting.download(name, columns_of(RankedOut), exporting.one_piece(shown))
     return board.model_copy(update={"entries": shown})
-
-
-async def _once(rows: Sequence[RankedOut]) -> AsyncIterator[Sequence[RankedOut]]:
-    yield rows
 
 
 @boards_router.get("/alerts", response_model=AlertsOut, responses=exporting.CSV)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
-from mimawari.edges.asking import LINE, checking, described
+from mimawari.edges.asking import FILLED, LINE, Patch, Sent, checking, described, filling
 from mimawari.kernel.values import Entry
 from mimawari.settings import Settings
 from mimawari.watches.hot import rules
@@ -24,22 +24,15 @@ from mimawari.watches.hot.rules import HEAVIEST, LIGHTEST
 from mimawari.watches.hot.sync import make_coverage
 from mimawari.watches.hot.targets import pace_of
 
-_PLAIN = r"[^\x00-\x1f\x7f-\x9f]"
-_FILLED = rf"^{_PLAIN}*[^\s\x00-\x1f\x7f-\x9f]{_PLAIN}*$"
-_SAYS = "must have 1 to {} characters, not only spaces and no control characters"
-
-
 Name = Annotated[
     str,
-    AfterValidator(checking(_FILLED, _SAYS.format(MOST_TEXT), MOST_TEXT)),
-    AfterValidator(str.strip),
-    described(_FILLED, minLength=1, maxLength=MOST_TEXT),
+    AfterValidator(filling(MOST_TEXT)),
+    described(FILLED, minLength=1, maxLength=MOST_TEXT),
 ]
 Tag = Annotated[
     str,
-    AfterValidator(checking(_FILLED, _SAYS.format(MOST_TAG_TEXT), MOST_TAG_TEXT)),
-    AfterValidator(str.strip),
-    described(_FILLED, minLength=1, maxLength=MOST_TAG_TEXT),
+    AfterValidator(filling(MOST_TAG_TEXT)),
+    described(FILLED, minLength=1, maxLength=MOST_TAG_TEXT),
 ]
 English = Annotated[
     str,
@@ -56,17 +49,15 @@ Weight = Annotated[
 Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS)]
 
 
-class IpIn(BaseModel):
+class IpIn(Sent):
     """An IP to watch."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     name: Name
     keyword: English = Field(default="", description="What to search for; the name if not said.")
     name_en: English = ""
     weight: Weight = 1.0
     active: bool = True
-    tags: Tags = []
+    tags: Tags = Field(default=[])
 
     def to_new(self) -> NewIp:
         """Return it as the watch takes it."""
@@ -80,23 +71,15 @@ class IpIn(BaseModel):
         )
 
 
-def _without_defaults(schema: dict[str, Any]) -> None:
-    # What is not named stays; the values that stand in for it are never used.
-    for field in schema["properties"].values():
-        del field["default"]
-
-
-class IpPatch(BaseModel):
+class IpPatch(Patch):
     """What to change of an IP; what is not named stays as it is."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_defaults)
 
     name: Name = ""
     keyword: Name = ""
     name_en: English = ""
     weight: Weight = 1.0
     active: bool = True
-    tags: Tags = []
+    tags: Tags = Field(default=[])
 
     def to_new(self, ip: Ip) -> NewIp:
         """Return the IP with what is named changed."""

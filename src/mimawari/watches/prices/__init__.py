@@ -5,6 +5,7 @@ from datetime import timedelta
 from mimawari.kernel.values import Limit
 from mimawari.kernel.watch import Watch
 from mimawari.watches.prices import products, tasks
+from mimawari.watches.prices.cli import app as commands
 
 MINUTE = timedelta(minutes=1)
 
@@ -16,4 +17,6 @@ watch = Watch(
         Limit(products.DETAIL, count=10, per=MINUTE),
     ),
     targets=products.list_targets,
+    router="mimawari.watches.prices.api:router",
+    commands=commands,
 )

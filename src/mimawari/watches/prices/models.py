@@ -17,7 +17,7 @@ def write_stamp(at: datetime) -> str:
 
 def parse_stamp(text: str) -> datetime:
     """Read a moment as it was written."""
-    return datetime.strptime(text[:19], STAMP).replace(tzinfo=UTC)
+    return datetime.fromisoformat(text[:19]).replace(tzinfo=UTC)
 
 
 class SellingStatus(IntEnum):
@@ -49,6 +49,18 @@ class Setting:
     """Tell when something is on sale for this or less."""
     median_percent: int | None = None
     """Tell when something is on sale for so much less than the median of what was sold."""
+
+    @property
+    def search(self) -> tuple[object, ...]:
+        """All that decides what a search finds."""
+        return (
+            self.keyword,
+            self.category_id,
+            self.min_price,
+            self.max_price,
+            self.exclusions,
+            self.item_conditions,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

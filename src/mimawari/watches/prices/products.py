@@ -143,11 +143,14 @@ async def add_product(
 async def change_product(
     tx: Tx, product_id: int, name: str, setting: Setting, now: datetime
 ) -> None:
-    """Change a product; what its results are is looked at again by its next crawl."""
+    """Change a product; another search is read from its first page to its last again."""
     await ledger.hold(tx, product_id)
+    known = await find_product(tx, product_id)
     mine = products.c.id == product_id
     await tx.execute(update(products).where(mine).values(name=name, updated_at=now))
     values = {**_setting_values(setting), "updated_at": now}
+    if known is not None and known.setting.search != setting.search:
+        values["first_run_at"] = None
     await tx.execute(update(settings).where(settings.c.product_id == product_id).values(values))
 
 

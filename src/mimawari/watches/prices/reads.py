@@ -13,7 +13,7 @@ from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.watches.prices import products
 from mimawari.watches.prices.figures import Bounds
-from mimawari.watches.prices.models import Product, SellerType, SellingStatus
+from mimawari.watches.prices.models import MOST_YEN, Product, SellerType, SellingStatus
 from mimawari.watches.prices.tables import alerts, removed, results, runs, sightings
 
 
@@ -146,8 +146,9 @@ def _conditions(wanted: Wanted, bounds: Bounds) -> list[ColumnElement[bool]]:
     if wanted.search:
         found.append(at.name.icontains(wanted.search, autoescape=True))
     if wanted.is_outlier is not None:
-        least, most = bounds.least_yen or 0, bounds.most_yen or 2**31 - 1
-        counts = at.price.between(least, most)
+        # A bound may lie above all that the column holds, and so above what may be asked for.
+        most = min(bounds.most_yen or MOST_YEN, MOST_YEN)
+        counts = at.price.between(bounds.least_yen or 0, most)
         found.append(~counts if wanted.is_outlier else counts)
     return found
 

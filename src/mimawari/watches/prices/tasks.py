@@ -6,13 +6,13 @@ import structlog
 
 from mimawari.errors import BadInput, Gone, Invalid, Transient
 from mimawari.kernel.context import Context
-from mimawari.kernel.job import Job
+from mimawari.kernel.job import AT_ONCE, Job
 from mimawari.kernel.ports import Tx
 from mimawari.kernel.watch import task
 from mimawari.sites import mercari
 from mimawari.sites.mercari import Item, Query, Side
 from mimawari.text import one_line
-from mimawari.watches.prices import alerting, products, sync
+from mimawari.watches.prices import alerting, ledger, products, sync
 from mimawari.watches.prices.models import (
     Crawl,
     Found,
@@ -62,9 +62,14 @@ async def crawl_list(job: Job, ctx: Context) -> None:
         return
     crawl = await _gather(job, ctx, product)
     async with ctx.commit(job) as tx:
-        # As the settings are now: they may have been changed while the pages were read.
-        product = await products.find_product(tx, product_id)
+        await ledger.hold(tx, product_id)
+        searched, product = product.setting.search, await products.find_product(tx, product_id)
         if product is None:
+            return
+        if product.setting.search != searched:
+            # These pages are of a search that nobody wants any more.
+            tx.put(products.list_job(product_id, priority=AT_ONCE))
+            log.info("searched anew", what=job.target, result="done", reason="another setting")
             return
         applied = await sync.apply_crawl(tx, crawl, product)
         tx.put(*map(products.detail_job, applied.follow_ups))

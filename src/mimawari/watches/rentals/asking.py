@@ -5,14 +5,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 from fastapi import Path
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from mimawari.columns import to_micros, to_time
 from mimawari.edges.asking import (
@@ -23,6 +16,7 @@ from mimawari.edges.asking import (
     Most,
     Paged,
     Search,
+    Sent,
     checking,
     described,
 )
@@ -100,20 +94,14 @@ Every = Annotated[
 ChangeId = Annotated[int, Ge(1), Le(LARGEST_CHANGE), BeforeValidator(plain_digits)]
 
 
-class _Sent(BaseModel):
-    """Refuses what nobody has heard of, and what is of another kind than it should be."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class ListIn(_Sent):
+class ListIn(Sent):
     """A list to walk over."""
 
     url: ListUrl = Field(description="A list of the site's, as a browser shows its address.")
     limit: Rooms = Field(default=USUAL_ROOMS, description="How many rooms at the most.")
 
 
-class DetailIn(_Sent):
+class DetailIn(Sent):
     """A property to read."""
 
     url: DetailUrl = Field(description="A property's own page.")
@@ -130,7 +118,7 @@ class SearchIn(ListIn):
         return parse_duration(self.every)
 
 
-class CleanupIn(_Sent):
+class CleanupIn(Sent):
     """How to clean up."""
 
     dry_run: bool = Field(default=True, description="Count what would be cleared; change nothing.")

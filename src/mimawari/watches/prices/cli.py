@@ -1,0 +1,129 @@
+"""Commands of the prices watch."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from mimawari import show
+from mimawari.edges.asking import LARGEST_ID
+from mimawari.edges.system import Json, System, run
+from mimawari.watches.prices import asked, cli_market, cli_products, reads
+from mimawari.watches.prices.asked import Asked, Stage, Standing
+from mimawari.watches.prices.cli_cells import alert_line, capped, find
+
+app = typer.Typer(help="What a product is worth on Mercari.", no_args_is_help=True)
+app.add_typer(cli_products.app, name="product")
+app.command(name="market")(cli_market.show_market)
+
+PATIENCE = timedelta(minutes=30)
+"""How long the command waits for crawls: a first one may read a hundred pages."""
+STAGES = {Stage.DONE: "green", Stage.FAILED: "red", Stage.WAITING: "yellow", Stage.RUNNING: "cyan"}
+
+
+@app.command()
+def crawl(
+    context: typer.Context,
+    product_id: Annotated[
+        int | None,
+        typer.Argument(min=1, max=LARGEST_ID, metavar="[ID]", help="Default: all enabled."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Crawl a product now, or all that are enabled, and wait for the lists."""
+
+    async def work(opened: System) -> list[Standing]:
+        if product_id is not None:
+            async with opened.store.read() as reader:
+                await find(reader, product_id)
+        wanted = await asked.ask_for_crawls(opened, product_id)
+        return await _follow(opened, wanted)
+
+    ended = run(context, work)
+    if json:
+        from mimawari.watches.prices.api_models import CrawlOut  # noqa: PLC0415 - loads slowly
+
+        told = [CrawlOut.of(one).model_dump(by_alias=True) for one in ended]
+        show.console.print_json(show.as_json({"crawls": told}))
+    else:
+        _show(ended)
+    if any(one.stage is Stage.FAILED for one in ended):
+        raise typer.Exit(1)
+
+
+async def _follow(opened: System, wanted: Sequence[Asked]) -> list[Standing]:
+    until = opened.clock.now() + PATIENCE
+    over: set[str] = set()
+    with _bar() as bar:
+        line = bar.add_task("waiting for the first page", total=len(wanted))
+        steps: AsyncIterator[Standing] = asked.follow(opened, wanted, until)
+        async for one in steps:
+            name = show.plain(one.asked.name, most=24)
+            bar.update(line, description=f"{name}: {one.pages_read or 0} pages")
+            if one.is_over:
+                over.add(one.asked.job_id)
+                bar.update(line, completed=len(over))
+    return [await asked.find_standing(opened, one) for one in wanted]
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=show.complaints,
+        transient=True,
+        disable=not show.complaints.is_terminal,
+    )
+
+
+def _show(ended: Sequence[Standing]) -> None:
+    columns = {
+        "id": lambda one: str(one.asked.product_id),
+        "product": lambda one: show.cell(one.asked.name, most=24),
+        "state": lambda one: f"[{STAGES[one.stage]}]{one.stage}[/]",
+        "found": lambda one: f"{one.run.found:,}" if one.run else "–",
+        "new": lambda one: f"{one.run.added:,}" if one.run else "–",
+        "taken out": lambda one: f"{one.run.removed:,}" if one.run else "–",
+        "to look at": lambda one: f"{one.run.followed_up:,}" if one.run else "–",
+        "pages": lambda one: str(one.pages_read or "–"),
+        "seen": lambda one: capped(one.run) if one.run else "–",
+    }
+    show.table(ended, columns, empty="No product is enabled; `mimawari prices product ls`.")
+    for one in ended:
+        if one.reason:
+            show.say(f"{one.asked.product_id}: {show.plain(one.reason, most=500)}")
+
+
+@app.command()
+def alerts(
+    context: typer.Context,
+    product: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST_ID, help="Only of this product.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Those that are over too.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many at the most.")] = 50,
+    json: Json = False,
+) -> None:
+    """List what is worth telling of what is on sale, newest first."""
+
+    async def work(opened: System) -> None:
+        is_open = None if everything else True
+        async with opened.store.read() as reader:
+            rows = await reads.list_alerts(reader, limit, None, product, is_open=is_open)
+        if json:
+            show.console.print_json(show.as_json([row._asdict() for row in rows]))
+            return
+        zone = opened.settings.zone
+        columns = {
+            "since": lambda row: show.short(row.opened_at, zone),
+            "over": lambda row: show.short(row.closed_at, zone),
+            "product": lambda row: str(row.product_id),
+            "what": lambda row: show.cell(alert_line(row), most=200),
+        }
+        show.table(rows, columns, empty="Nothing to tell.")
+
+    run(context, work)

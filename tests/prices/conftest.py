@@ -1,0 +1,25 @@
+"""The API with the prices watch, for the tests that ask it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Databases
+from tests.prices.api_ground import Shop, open_shop
+
+
+@pytest.fixture(scope="module")
+async def calm(
+    databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Shop]:
+    """One that the tests of a module share, and leave as it is."""
+    async with open_shop(databases.fresh("sqlite"), tmp_path_factory.mktemp("calm")) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def shop(databases: Databases, tmp_path: Path) -> AsyncIterator[Shop]:
+    """One of the test's own."""
+    async with open_shop(databases.fresh("sqlite"), tmp_path) as opened:
+        yield opened
