@@ -1,0 +1,1 @@
+"""New books of Google Books, page by page, mailed as a digest."""
