@@ -18,10 +18,11 @@ from sqlalchemy import insert, select
 from bench.ours import open_store
 from bench.queue import databases
 from bench.report import Part, Row, ratio
+from mimawari.columns.stamps import parse_stamp, write_stamp
 from mimawari.kernel.ports import Store
 from mimawari.settings import DEFAULTS
 from mimawari.watches.prices import figures, ledger, market, products, rules
-from mimawari.watches.prices.models import Product, Setting, parse_stamp, write_stamp
+from mimawari.watches.prices.models import Product, Setting
 from mimawari.watches.prices.tables import results, sightings
 
 ENGINES = ("sqlite", "postgresql", "mariadb")

@@ -10,10 +10,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from sqlalchemy import select
 
+from mimawari.columns.stamps import write_stamp
 from mimawari.store.sql import SqlStore
 from mimawari.watches.prices import figures, ledger, market, sync
 from mimawari.watches.prices.market import Market
-from mimawari.watches.prices.models import Product, write_stamp
+from mimawari.watches.prices.models import Product
 from mimawari.watches.prices.tables import sightings
 from tests.prices.crawling import HOUR, NOON, add_product, apply, change, found, kept
 

@@ -223,6 +223,25 @@ async def test_an_item_whose_page_is_gone_is_taken_out_and_one_that_fails_is_not
     assert (out.kind, out.reason) == ("gone", "the site answered 404")
 
 
+async def test_an_item_whose_own_page_leaves_the_settings_is_taken_out_as_no_match(
+    scene: Scene,
+) -> None:
+    product = await scene.add()
+    await scene.pass_time(minutes=1)
+    some = next(row for row in await scene.rows() if row.selling_status == 1)
+    await clear(scene)
+    setting = replace(product.setting, min_price=some.price + 1)
+    async with scene.store.edit() as tx:
+        await products.change_product(
+            tx, product.id, product.name, setting, scene.rounds.clock.now()
+        )
+    await scene.store.queue.put([products.detail_job(some.id)])
+    await scene.pass_time(minutes=1)
+    assert some.id not in {row.id for row in await scene.rows()}
+    [out] = [row for row in await scene.rows(removed) if row.id == some.id]
+    assert (out.kind, out.price) == ("mismatch", some.price)
+
+
 def detail_args(result_id: int) -> dict[str, Any]:
     """Write the message of an item's own page."""
     return {"type": "syncDetail", "mercariCrawlResultId": result_id}

@@ -4,9 +4,9 @@ from typing import Any
 
 from sqlalchemy import Integer, String, inspect, text
 
+from mimawari.columns.stamps import WRITTEN, parse_stamp
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.engine import Session
-from mimawari.watches.prices.models import STAMP, parse_stamp
 from tests.prices.crawling import add_product
 
 # Column, type, whether it must be there, and its default.
@@ -76,4 +76,4 @@ async def test_a_row_that_somebody_else_writes_gets_its_number_and_its_times(
         await tx.execute(text(insert), given)
         row = (await tx.execute(text(f"SELECT * FROM {TABLE}"))).one()
     assert row.id > 0
-    assert parse_stamp(row.created_at).strftime(STAMP) == row.created_at[:19]
+    assert parse_stamp(row.created_at).strftime(WRITTEN) == row.created_at[:19]

@@ -8,13 +8,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from mimawari.columns.stamps import parse_stamp
 from mimawari.edges.asked import Later
 from mimawari.edges.asking import write_moment
 from mimawari.kernel.why import Why
 from mimawari.watches.prices.alerting import AlertKind
 from mimawari.watches.prices.asked import Stage, Standing
 from mimawari.watches.prices.figures import Bounds
-from mimawari.watches.prices.models import Product, Setting, parse_stamp
+from mimawari.watches.prices.models import Product, Setting
 from mimawari.watches.prices.reads import Run
 
 

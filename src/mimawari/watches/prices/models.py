@@ -1,23 +1,12 @@
 """What the prices watch speaks of: products, what is searched for, and what was found."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import IntEnum
 
-STAMP = "%Y-%m-%d %H:%M:%S"
 MOST_YEN = 999_999_999
 ITEM_CONDITIONS = (1, 2, 3, 4, 5, 6)
 """How worn an item is, in the site's own numbers: from new to bad."""
-
-
-def write_stamp(at: datetime) -> str:
-    """Write a moment in UTC, to the second, as databases write CURRENT_TIMESTAMP."""
-    return at.astimezone(UTC).strftime(STAMP)
-
-
-def parse_stamp(text: str) -> datetime:
-    """Read a moment as it was written."""
-    return datetime.fromisoformat(text[:19]).replace(tzinfo=UTC)
 
 
 class SellingStatus(IntEnum):

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mimawari.watches.prices.models import STAMP, Found, SellingStatus, Setting, parse_stamp
+from mimawari.columns.stamps import WRITTEN, parse_stamp
+from mimawari.watches.prices.models import Found, SellingStatus, Setting
 
 QUARTER = 900
 """Seconds; a day of any zone begins with a quarter of an hour."""
@@ -63,7 +64,7 @@ def could_be_shown(
 def parse_sold_out_at(text: str) -> datetime:
     """Read when something was sold; of a day alone its noon, which is that day in most zones."""
     if len(text) < len("2026-01-01 00:00:00"):
-        return datetime.strptime(text, STAMP[:8]).replace(tzinfo=UTC) + NOON
+        return datetime.strptime(text, WRITTEN[:8]).replace(tzinfo=UTC) + NOON
     return parse_stamp(text)
 
 

@@ -1,12 +1,13 @@
 """Keeps what crawls find: upsert, inspect, and what must be looked at one by one."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, delete, select, update
 
+from mimawari.columns.stamps import write_stamp
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.watches.prices import ledger, rules
 from mimawari.watches.prices.models import (
@@ -16,7 +17,6 @@ from mimawari.watches.prices.models import (
     SellingStatus,
     Setting,
     Sight,
-    write_stamp,
 )
 from mimawari.watches.prices.rules import WORTHLESS
 from mimawari.watches.prices.tables import removed, results, runs, settings, sightings
@@ -28,6 +28,7 @@ SEEN = ("listed_at", "last_seen_at", "missing_at", *WORTHLESS)
 STALE_AFTER = timedelta(hours=24)
 _RESULT = tuple(column.name for column in results.c)
 _CHANGED = tuple(name for name in _RESULT if name not in {"id", "created_at", *KEY})
+_FOUND = tuple(field.name for field in fields(Found) if field.name in _RESULT)
 _REMOVED = tuple(column.name for column in removed.c if column.name != "id")
 
 Row = dict[str, Any]
@@ -112,14 +113,12 @@ async def _upsert(
 
 
 def _row_of(one: Found, old: Row | None, crawl: Crawl) -> Row:
-    values = asdict(one)
-    del values["listed_at"]
     is_sold = one.selling_status == SellingStatus.SOLD_OUT
     # A search does not say when something was sold; what is on sale again was not.
     sold_out_at = old["sold_out_at"] if old and is_sold else None
     return {
         "product_id": crawl.product_id,
-        **values,
+        **{name: getattr(one, name) for name in _FOUND},
         "selling_status": int(one.selling_status),
         "seller_type": int(one.seller_type),
         "sold_out_at": sold_out_at,
@@ -330,6 +329,13 @@ async def save_detail(tx: Tx, row: Any, one: Found, sold_out_at: str | None, now
     await _change(tx, row, values, now)
     seen = _seen(row.product_id, [row.external_id])
     await tx.execute(update(sightings).where(seen).values(last_seen_at=now))
+
+
+async def inspect_one(tx: Tx, product: Product, one: Found, now: datetime) -> None:
+    """Take out an item that does not match the settings as its own page shows it."""
+    reason = rules.find_mismatch(product.setting, one.name, one.price)
+    if reason is not None:
+        await take_out(tx, product.id, {one.external_id: reason}, MISMATCH, now)
 
 
 async def date_roughly(tx: Tx, row: Any, seen_at: datetime, now: datetime) -> None:

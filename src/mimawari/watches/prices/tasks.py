@@ -1,9 +1,11 @@
 """The rounds of the prices watch: the hourly cron, lists and single items."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 
+from mimawari.columns.stamps import write_stamp
 from mimawari.errors import BadInput, Gone, Invalid, Transient
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import AT_ONCE, Job
@@ -20,7 +22,6 @@ from mimawari.watches.prices.models import (
     SellerType,
     SellingStatus,
     Sight,
-    write_stamp,
 )
 from mimawari.watches.prices.products import CRON, DETAIL, LIST
 
@@ -188,20 +189,21 @@ async def _keep(job: Job, ctx: Context, result_id: int, item: Item) -> None:
     one = make_found(item, ctx.settings.mercari_url)
     async with ctx.commit(job) as tx:
         row = await sync.hold_result(tx, result_id)
-        if row is None:
+        product = await _find_owner(tx, row)
+        if product is None:
             return
         if item.status in OFF_SALE or one is None:
             reason = "it has no price any more" if one is None else "its seller took it off sale"
-            await sync.take_out(tx, row.product_id, {row.external_id: reason}, sync.GONE, now)
+            await sync.take_out(tx, product.id, {row.external_id: reason}, sync.GONE, now)
         else:
             await sync.save_detail(tx, row, one, _sold_out_at(item, now), now)
-        await _sync_alerts(tx, ctx, row.product_id, now)
-
-
-async def _sync_alerts(tx: Tx, ctx: Context, product_id: int, now: datetime) -> None:
-    product = await products.find_product(tx, product_id)
-    if product is not None:
+            # A search would not show it any more, so that no crawl could notice.
+            await sync.inspect_one(tx, product, one, now)
         await alerting.sync_alerts(tx, product, ctx.settings, now)
+
+
+async def _find_owner(tx: Tx, row: Any) -> Product | None:
+    return None if row is None else await products.find_product(tx, row.product_id)
 
 
 def _sold_out_at(item: Item, now: datetime) -> str:
@@ -216,12 +218,13 @@ async def _end_as_gone(job: Job, ctx: Context, result_id: int, reason: str) -> N
     now = ctx.clock.now()
     async with ctx.commit(job) as tx:
         row = await sync.hold_result(tx, result_id)
-        if row is None:
+        product = await _find_owner(tx, row)
+        if product is None:
             return
         if row.selling_status == SellingStatus.SOLD_OUT:
             # It was sold, and its price is known; only the hour is lost.
             await sync.date_roughly(tx, row, row.updated_at, now)
         else:
-            await sync.take_out(tx, row.product_id, {row.external_id: reason}, sync.GONE, now)
-        await _sync_alerts(tx, ctx, row.product_id, now)
+            await sync.take_out(tx, product.id, {row.external_id: reason}, sync.GONE, now)
+        await alerting.sync_alerts(tx, product, ctx.settings, now)
     log.info("gone", what=job.target, result="done", reason=reason)
