@@ -21,6 +21,7 @@ from mimawari.net.ways import open_ways
 from mimawari.settings import DEFAULTS, Settings
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
+from mimawari.store.sql.link import NearLink
 
 START = datetime(2026, 6, 1, 15, tzinfo=UTC)
 PAGE = 10_000
@@ -59,6 +60,8 @@ async def open_ground(
     with tempfile.TemporaryDirectory(prefix="mimawari-check-", dir=_fast_folder()) as folder:
         settings = DEFAULTS.model_copy(update={"data": Path(folder), **given})
         store = open_store(settings, clock)
+        # Threads are for those who must not wait; here time itself does.
+        store.database.link = NearLink(store.database.link.engine)
         try:
             await upgrade_tables(settings, store)
             async with open_ways(settings, store, clock, inside=inside) as ways:

@@ -11,7 +11,7 @@ from mimawari.app.run import run, settings
 from mimawari.edges.system import Json
 
 if TYPE_CHECKING:
-    from mimawari.app import check_hot, check_rentals
+    from mimawari.app import check_hot, check_prices, check_rentals
 
 app = typer.Typer(
     help="Serve the simulated world, or judge a watch by its truth.", invoke_without_command=True
@@ -132,6 +132,47 @@ def _show_rentals(report: "check_rentals.Report") -> None:
             f" minutes, {report.blocked_url_within_an_hour} for the same page within an hour",
             "changes": f"{report.changes} of {report.properties} properties;"
             f" {report.missing} missing, {report.extra} extra",
+            "ok": _yes(ok=report.ok),
+        }
+    )
+
+
+@check.command()
+def prices(
+    seed: Seed = 1,
+    days: Annotated[float, typer.Option(min=0.1, max=30, help=DAYS)] = 14,
+    products: Annotated[int, typer.Option(min=1, max=20, help="How many, of the quietest.")] = 20,
+    json: Json = False,
+) -> None:
+    """Compare the sales and the medians of the prices watch with what is really so."""
+    from mimawari.app import check_prices  # noqa: PLC0415 - as above
+
+    report = _watch(days, lambda tell: check_prices.check_prices(seed, days, products, tell))
+    _judged(report, _show_prices, json=json)
+
+
+def _show_prices(report: "check_prices.Report") -> None:
+    columns = {
+        "differs": lambda one: one.what,
+        "search": lambda one: show.cell(one.keyword),
+        "item or day": lambda one: one.about,
+        "ours": lambda one: show.cell(one.ours),
+        "truth": lambda one: show.cell(one.truth),
+    }
+    show.table(report.examples, columns, empty="Every sale and every median is as the truth.")
+    show.facts(
+        {
+            "seed": str(report.seed),
+            "requests": f"{report.requests} in {report.crawls} crawls",
+            "products": str(report.products),
+            "sales": f"{report.sales_seen} seen; {report.missing} missing, {report.extra} extra,"
+            f" {report.wrong_price} of another price, {report.wrong_day} of another time",
+            "taken back": f"{report.sales_taken_back} seen sales were none any more later",
+            "sold when": f"{report.exact_moment:.1%} the very moment of the purchase,"
+            f" {report.same_day:.1%} its day",
+            "daily medians": f"{report.medians_compared} compared,"
+            f" {report.medians_differing} differ",
+            "all true sales": f"{report.share_seen:.1%} of {report.sales_true} were seen",
             "ok": _yes(ok=report.ok),
         }
     )

@@ -1,8 +1,8 @@
 """The truth of the simulated market: what is on offer, what was sold, and what happened when."""
 
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
@@ -48,6 +48,37 @@ class Wanted:
     sort: str = "created_time"
     descending: bool = True
 
+    def of(self, statuses: Iterable[Status]) -> "Wanted":
+        """Want the same among items of other statuses."""
+        return replace(self, statuses=frozenset(statuses))
+
+
+class Sieve:
+    """Says which items a search is for, whatever their status."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.words = tuple(fold(wanted.keyword).split())
+        self._without = fold(wanted.exclude).split()
+        self._drawers = _drawers(wanted.categories)
+        self._least_yen = wanted.least_yen
+        self._most_yen = wanted.most_yen or NO_PRICE_YEN
+
+    def is_fit(self, item: Item) -> bool:
+        """Say whether a search is for an item as it is now."""
+        return self.is_named(item) and self.suits(item)
+
+    def is_named(self, item: Item) -> bool:
+        """Say whether an item's title holds all words that are searched for."""
+        return all(word in item.goods.words for word in self.words)
+
+    def suits(self, item: Item) -> bool:
+        """Say whether all but the words that are searched for is as wanted."""
+        return (
+            self._least_yen <= item.price_yen <= self._most_yen
+            and not any(word in item.goods.words for word in self._without)
+            and (not self._drawers or item.goods.category_id in self._drawers)
+        )
+
 
 class Market:
     """The market of one seed; at one time it is always the same, however often it was asked."""
@@ -69,29 +100,26 @@ class Market:
 
     def search(self, wanted: Wanted) -> list[Item]:
         """List the items that match, in the order in which the market shows them."""
-        without = fold(wanted.exclude).split()
-        drawers = _drawers(wanted.categories)
+        sieve = Sieve(wanted)
         found = [
             item
-            for item in self._named(tuple(fold(wanted.keyword).split()))
-            if item.status in wanted.statuses
-            and not any(word in item.goods.words for word in without)
-            and wanted.least_yen <= item.price_yen <= (wanted.most_yen or NO_PRICE_YEN)
-            and (not drawers or item.goods.category_id in drawers)
+            for item in self._named(sieve)
+            if item.status in wanted.statuses and sieve.suits(item)
         ]
         found.sort(key=lambda item: _rank(item, wanted.sort), reverse=wanted.descending)
         return found
 
-    def _named(self, words: tuple[str, ...]) -> list[Item]:
+    def _named(self, sieve: Sieve) -> list[Item]:
         """List the items whose titles hold all words; each title is looked at once."""
         items = self.items()
-        looked, found = self._looked.setdefault(words, (set(), set()))
-        new = items.keys() - looked
-        looked |= new
-        found |= {one for one in new if all(word in items[one].goods.words for word in words)}
+        count, known = self._looked.get(sieve.words, (0, []))
+        new = (one for one in self._listed[count:] if one in items)
+        found = [one for one in known if one in items]
+        found += [one for one in new if sieve.is_named(items[one])]
+        self._looked[sieve.words] = (len(self._listed), found)
         if len(self._looked) > SEARCHES:
             del self._looked[next(iter(self._looked))]
-        return [items[one] for one in found if one in items]
+        return [items[one] for one in found]
 
     def events(self, since: int) -> list[Event]:
         """List what happened after a time, in order; about a week is remembered."""
@@ -154,7 +182,9 @@ class Market:
     def _restart(self, now: int) -> None:
         """Forget all, and begin so long ago that everything remembered now is made again."""
         self._items: dict[str, Item] = {}
-        self._looked: dict[tuple[str, ...], tuple[set[str], set[str]]] = {}
+        self._listed: list[str] = []
+        # How many of those each search has looked at, and which it found.
+        self._looked: dict[tuple[str, ...], tuple[int, list[str]]] = {}
         self._past: deque[Event] = deque()
         self._coming: list[tuple[int, str, int, Event]] = []
         self._ended: deque[tuple[int, str]] = deque()
@@ -181,6 +211,8 @@ class Market:
         coming, items = self._coming, self._items
         while coming and coming[-1][0] <= now:
             *_, event = coming.pop()
+            if event.item.goods.id not in items:
+                self._listed.append(event.item.goods.id)
             items[event.item.goods.id] = event.item
             self._past.append(event)
             if event.item.status in ENDED:

@@ -13,7 +13,7 @@ from mimawari.sim.market_lives import Event, Status, What
 Span = tuple[datetime, datetime]
 
 
-class _Moments(VirtualClock):
+class Moments(VirtualClock):
     """A clock that is at whatever moment is looked at."""
 
     def __init__(self, at: datetime) -> None:
@@ -37,7 +37,7 @@ class Looks:
         self._known: dict[str, dict[str, bool]] = {}
         if not searches:
             return
-        clock = _Moments(datetime.fromisoformat(searches[0]["at"]))
+        clock = Moments(datetime.fromisoformat(searches[0]["at"]))
         market = Market(clock, seed)
         for seen in searches:
             clock.at = datetime.fromisoformat(seen["at"])
