@@ -137,7 +137,9 @@ def _enter(main: Callable[..., Coroutine[Any, Any, None]], args: Sequence[Any]) 
 
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload([__name__, "tests.faults.hot_world", "tests.faults.rentals_world"])
+_context.set_forkserver_preload(
+    [__name__, "tests.faults.hot_world", "tests.faults.rentals_world", "tests.faults.prices_world"]
+)
 
 
 def spawn(main: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> BaseProcess:
