@@ -29,6 +29,8 @@ LARGE_AREA = "/rent/search/03/13/13991/"
 # A grant is good for 60 s, which is 0.2 s of real time here.
 SCALE = 300.0
 SPAN = timedelta(days=3) if FULL else timedelta(hours=1)
+APART = timedelta(minutes=61) if FULL else timedelta(minutes=5)
+"""Between two deaths: each may take with it the leave for one request, which is counted as used."""
 LOST_WITHIN = timedelta(minutes=5)
 """What was asked so shortly before a death, a second of real time, was perhaps never kept."""
 
@@ -96,12 +98,14 @@ async def live_on(crew: Crew) -> None:
     chance = random.Random(5)
     for _ in range(3):
         crew.hire()
-    start = crew.clock.now()
+    start = killed_at = crew.clock.now()
     while crew.clock.now() - start < SPAN:
         misbehave(crew.town, chance)
         await crew.clock.sleep(timedelta(minutes=chance.uniform(5, 60)))
-        crew.kill(chance.randrange(3))
-        crew.hire()
+        if crew.clock.now() - killed_at >= APART:
+            crew.kill(chance.randrange(3))
+            crew.hire()
+            killed_at = crew.clock.now()
 
 
 async def look_on(store: SqlStore, clock: ScaledClock, moments: list[Moment]) -> None:
@@ -142,6 +146,7 @@ def check(
         assert least is not None
         assert least >= 4, story
         assert len(blocks) > 5
+        assert len(deaths) > 30
         assert len(details) > 200
     else:
         assert len(details) >= 4
