@@ -71,9 +71,10 @@ def own_page(moment: datetime, item_id: str) -> dict[str, Any]:
     return {"at": moment.isoformat(), "path": path, "query": query, "searched": None}
 
 
-def replay(*lines: dict[str, Any], until: datetime = UNTIL, **given: Any) -> Sales:
-    """Make looks again."""
-    return Sales(SEED, [Wanted(keyword=BUSY, **given)], lines, until)
+def replay(*lines: dict[str, Any], until: datetime | None = None, **given: Any) -> Sales:
+    """Make looks again, and count true sales until the last of them."""
+    end = until or datetime.fromisoformat(lines[-1]["at"])
+    return Sales(SEED, [Wanted(keyword=BUSY, **given)], lines, end)
 
 
 def sale_of(sales: Sales, life: Life) -> Sale | None:
@@ -185,12 +186,12 @@ def test_true_sales_are_counted_as_time_passes_and_those_that_were_seen_with_the
         if event.what is What.BOUGHT and event.at <= UNTIL.timestamp()
     ]
     first = [*walk(START)]
-    unwatched = replay(*first)
+    unwatched = replay(*first, until=UNTIL)
     # What was listed before the start is bought as well.
     assert unwatched.true > len(bought) > 100
     assert unwatched.true_seen == 0
     often = [line for hours in range(0, 12 * 24, 6) for line in walk(START + hours * DAY / 24)]
-    watched = replay(*often)
+    watched = replay(*often, until=UNTIL)
     assert watched.true == unwatched.true
     assert watched.true * 0.9 < watched.true_seen < watched.true
     assert watched.walks == 48
@@ -198,6 +199,6 @@ def test_true_sales_are_counted_as_time_passes_and_those_that_were_seen_with_the
 
 
 def test_nothing_seen_is_no_sale() -> None:
-    sales = replay()
+    sales = replay(until=START)
     assert (sales.list_seen(), sales.true, sales.walks) == ([], 0, 0)
     assert {event.item.status for life in lives() for event in life} >= SOLD

@@ -32,7 +32,7 @@ EXAMPLES = 5
 SETTINGS = (
     Setting(keyword="幽霊部長"),
     Setting(keyword="星くず郵便 アクリルスタンド", min_price=1400),
-    Setting(keyword="ラグナブルー", exclusions=("アクリルスタンド", "トレカ")),
+    Setting(keyword="ラグナブルー", exclusions=("トレカ",)),
     Setting(keyword="ヴェルティナ プライズフィギュア", min_price=3000, max_price=5000),
     Setting(keyword="蒼穹鉄道", category_id=5110),
     Setting(keyword="小さな魔王", category_id=5120, exclusions=("缶バッジ", "アクリルスタンド")),
@@ -131,7 +131,8 @@ class Report:
 
 async def check_prices(seed: int, days: float, count: int, progress: Progress) -> Report:
     """Watch so many products, the quietest, for some days, and compare with what is really so."""
-    return judge(await watch_prices(seed, days, SETTINGS[-count:], progress))
+    evidence = await watch_prices(seed, days, SETTINGS[-count:], progress)
+    return judge(evidence, look_again(evidence))
 
 
 async def watch_prices(
@@ -207,10 +208,14 @@ def make_wanted(setting: Setting) -> Wanted:
     )
 
 
-def judge(evidence: Evidence) -> Report:
-    """Compare what the watch says was sold, for how much and when, with what it could have seen."""
+def look_again(evidence: Evidence) -> Sales:
+    """Make every look at the market again, by its truth."""
     wanted = [make_wanted(one) for one in evidence.settings]
-    sales = Sales(evidence.seed, wanted, evidence.requests, evidence.until)
+    return Sales(evidence.seed, wanted, evidence.requests, evidence.until)
+
+
+def judge(evidence: Evidence, sales: Sales) -> Report:
+    """Compare what the watch says was sold, for how much and when, with what it could have seen."""
     seen = sales.list_seen()
     medians = compare_medians(evidence, seen)
     differing = [*compare_sales(evidence.stored, seen), *filter(None, medians)]
@@ -220,7 +225,7 @@ def judge(evidence: Evidence) -> Report:
         ok=bool(seen) and not differing,
         seed=evidence.seed,
         days=evidence.days,
-        products=len(wanted),
+        products=len(evidence.settings),
         requests=len(evidence.requests),
         crawls=evidence.crawls,
         sales_seen=len(seen),
