@@ -61,6 +61,12 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "mercari_api_url": ("http://[::1]:8085", "http://[::1]:8085"),
     "rentals_url": ("https://rentals.example", "https://rentals.example"),
     "google_books_url": ("https://books.example", "https://books.example"),
+    "smtp_host": ("::1", "::1"),
+    "smtp_port": ("465", 465),
+    "smtp_security": ("none", "none"),
+    "smtp_user": ("ann@example.org", "ann@example.org"),
+    "smtp_password": ("four words of pass", SecretStr("four words of pass")),
+    "mail_from": ("new.books@example.org", "new.books@example.org"),
     "time_anchor": ("2026-01-31T09:00:00+09:00", datetime(2026, 1, 31, tzinfo=UTC)),
     "zone": ("Europe/Berlin", ZoneInfo("Europe/Berlin")),
     "hot_base_interval": ("90m", timedelta(minutes=90)),
@@ -168,6 +174,16 @@ BAD = [
     ("MIMAWARI_SENTRY_DSN", "https://key@host:99999/42"),
     ("MIMAWARI_BUGSNAG_KEY", "two words"),
     ("MIMAWARI_BUGSNAG_URL", "bugs.example"),
+    ("MIMAWARI_SMTP_HOST", "smtp.example:587"),
+    ("MIMAWARI_SMTP_HOST", "https://smtp.example"),
+    ("MIMAWARI_SMTP_HOST", "smtp..example"),
+    ("MIMAWARI_SMTP_PORT", "0"),
+    ("MIMAWARI_SMTP_SECURITY", "ssl"),
+    ("MIMAWARI_SMTP_USER", "ann\tlee"),
+    ("MIMAWARI_MAIL_FROM", "Ann <ann@example.org>"),
+    ("MIMAWARI_MAIL_FROM", "ann@"),
+    ("MIMAWARI_MAIL_FROM", "安@example.org"),
+    ("MIMAWARI_MAIL_FROM", f"{'a' * 65}@example.org"),
     ("JANITOR_INTERVAL", "often"),
     ("JANITOR_INTERVAL", "0s"),
     ("JANITOR_INTERVAL", "\uff15"),
@@ -201,6 +217,17 @@ def test_whom_errors_are_told_is_shown_without_the_keys(load: Load) -> None:
     assert "0123abcd" not in f"{settings!r} {settings}"
     wrong = {"MIMAWARI_SENTRY_DSN": f"{DSN}?", "MIMAWARI_BUGSNAG_KEY": "0123abcd 4"}
     assert "0123abcd" not in sentence(load, **wrong)
+
+
+def test_the_password_of_the_mail_server_is_never_shown(load: Load) -> None:
+    settings = load(MIMAWARI_SMTP_USER="ann", MIMAWARI_SMTP_PASSWORD="open-sesame")
+    assert "sesame" not in f"{settings!r} {settings}"
+    assert "sesame" not in sentence(load, MIMAWARI_SMTP_PASSWORD="open\tsesame")
+
+
+def test_a_password_that_would_be_sent_without_tls_is_refused(load: Load) -> None:
+    message = sentence(load, MIMAWARI_SMTP_USER="ann", MIMAWARI_SMTP_SECURITY="none")
+    assert message.startswith("MIMAWARI_SMTP_SECURITY is none, but a password is never sent")
 
 
 def test_all_that_is_wrong_is_said_at_once(load: Load) -> None:

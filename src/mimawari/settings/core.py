@@ -19,6 +19,7 @@ from pydantic_settings import NoDecode, SettingsConfigDict
 
 from mimawari.errors import BadInput
 from mimawari.settings.hot import HotSettings
+from mimawari.settings.mail import MailSettings
 from mimawari.settings.prices import PricesSettings
 from mimawari.settings.rentals import RentalsSettings
 from mimawari.settings.types import Address, Dsn, Duration, SecretWord, Whole, Words, named
@@ -26,7 +27,7 @@ from mimawari.settings.types import Address, Dsn, Duration, SecretWord, Whole, W
 FILE = "mimawari.db"
 
 
-class Settings(HotSettings, PricesSettings, RentalsSettings):
+class Settings(HotSettings, MailSettings, PricesSettings, RentalsSettings):
     """What an operator may set; docs/settings.md says the same in words."""
 
     # With the prefix a field's own name is its first alias: a variable PORT is none of ours.
