@@ -196,12 +196,18 @@ def test_a_killed_test_run_leaves_no_process_and_no_file(starter: str) -> None:
         assert run.stdout is not None
         port, name = run.stdout.readline().split()
         run.send_signal(signal.SIGKILL)
+    folder = Path(name)
     deadline = time.monotonic() + 20
-    while (Path(name).exists() or _processes_naming(Path(name))) and time.monotonic() < deadline:
+    while _is_left(folder, int(port)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not Path(name).exists()
-    assert not _processes_naming(Path(name))
+    assert not folder.exists()
+    assert not _processes_naming(folder)
     assert not _port_is_open(int(port))
+
+
+def _is_left(folder: Path, port: int) -> bool:
+    """Tell whether a file, a process or the port of a server is still there."""
+    return folder.exists() or bool(_processes_naming(folder)) or _port_is_open(port)
 
 
 def _processes_naming(folder: Path) -> list[str]:

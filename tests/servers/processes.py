@@ -20,8 +20,11 @@ def table() -> dict[int, tuple[str, int]]:
         # A process may end between the listing and the reading.
         with contextlib.suppress(OSError):
             # The name, in parentheses, may itself hold spaces and parentheses.
-            state, parent = path.read_text().rpartition(")")[2].split()[:2]
-            table[int(path.parent.name)] = (state, int(parent))
+            fields = path.read_text().rpartition(")")[2].split()
+            state, parent, threads = fields[0], int(fields[1]), int(fields[17])
+            # Its first thread may have ended while others still hold the sockets.
+            dying = state == "Z" and threads > 1
+            table[int(path.parent.name)] = ("R" if dying else state, parent)
     return table
 
 
