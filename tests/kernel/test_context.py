@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from mimawari.errors import BadInput, LeaseLost, Wait
+from mimawari.errors import BadInput, LeaseLost, Transient, Wait
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.context import PATIENCE, Context
 from mimawari.kernel.job import Job, NewJob, State, Want
@@ -237,6 +237,34 @@ async def test_the_one_on_trial_is_let_through_again_and_again(
         await other.enter("site")
 
 
+async def test_a_failure_that_a_job_goes_on_from_counts_against_the_site(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    ctx = context(store, clock)
+    until = clock.now() + 2 * HOUR
+    for _ in range(2):
+        await ctx.enter("site")
+        assert await ctx.barred("site") is None
+        await ctx.failed("site", Transient("down", until=until))
+    # Nobody takes it for one that has worked.
+    assert ctx.sites == frozenset()
+    wait = await ctx.barred("site")
+    assert wait is not None
+    assert (wait.until, wait.blocked_by, wait.reason) == (until, "breaker site", "down")
+
+
+async def test_who_asks_whether_to_stay_away_is_not_the_one_who_tries(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    await store.breaker.failed("site", BreakerPolicy(failures=1, cool_for=HOUR), "no", None)
+    ctx = context(store, clock)
+    assert await ctx.barred("site") is not None
+    await clock.advance(HOUR)
+    assert await ctx.barred("site") is None
+    await ctx.enter("site")
+    assert await context(store, clock).barred("site") is not None
+
+
 async def test_a_hold_keeps_the_limit_of_the_job(store: SqlStore, clock: VirtualClock) -> None:
     ctx = context(store, clock, Limit("x", 3600, HOUR))
     await ctx.limit("x", caller="worker")
@@ -279,3 +307,14 @@ async def test_a_limit_may_be_as_the_settings_say(store: SqlStore, clock: Virtua
     watches = Watches([Watch(name="w", tasks=(), limits=limits)], Settings())
     assert watches.limit("x").count == 5
     del store, clock
+
+
+async def test_leave_may_be_tried_for_without_waiting(store: SqlStore, clock: VirtualClock) -> None:
+    ctx = context(store, clock, Limit("x", 2, HOUR, apart=timedelta(0)))
+    for count in (1, 2):
+        assert await ctx.try_limit("x", caller="worker") is None
+        assert len(ctx.grants) == count
+    wait = await ctx.try_limit("x", caller="worker")
+    assert wait is not None
+    assert (wait.reason, wait.blocked_by) == ("hourly_limit", "limit x")
+    assert (await ctx.use()).limit == "x"

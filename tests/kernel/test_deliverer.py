@@ -278,3 +278,75 @@ async def test_an_error_that_only_a_task_may_raise_gives_an_event_up(
     [event_id] = await put(store, "a")
     await delivering(store, clock, to).tick()
     assert (await kept(store, event_id))[0] == "failed"
+
+
+async def test_a_slow_receiver_holds_up_nobody_else(store: SqlStore, clock: VirtualClock) -> None:
+    answered = asyncio.Event()
+
+    class Slow(Remembered):
+        async def deliver(self, event: Event) -> None:
+            await super().deliver(event)
+            if event.key == "slow":
+                await answered.wait()
+
+    to = Slow()
+    async with running(delivering(store, clock, to)):
+        await put(store, "slow")
+        await got(to, 1, clock)
+        await put(store, "a", "a", "a")
+        await got(to, 4, clock)
+        assert numbers(to.events, "a") == [0, 1, 2]
+        answered.set()
+
+
+async def test_a_destination_may_say_when_it_is_asked_again(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    to = Remembered()
+    to.errors = [Transient("busy", until=clock.now() + 3 * HOUR)]
+    await put(store, "a")
+    assert await delivering(store, clock, to).tick() == clock.now() + LONGEST
+    assert await store.outbox.next_at() == clock.now() + 3 * HOUR
+
+
+async def test_what_is_on_its_way_at_a_stop_comes_to_its_end_and_is_recorded(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    began, answered = asyncio.Event(), asyncio.Event()
+
+    class Slow(Remembered):
+        async def deliver(self, event: Event) -> None:
+            await super().deliver(event)
+            began.set()
+            await answered.wait()
+
+    [event_id] = await put(store, "a")
+    async with running(delivering(store, clock, Slow())) as run:
+        await began.wait()
+        run.cancel()
+        answered.set()
+    assert await kept(store, event_id) == ("delivered", None, 1)
+
+
+async def test_what_ends_after_others_were_recorded_is_recorded_too(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    answered = asyncio.Event()
+
+    class Slow(Remembered):
+        async def deliver(self, event: Event) -> None:
+            await super().deliver(event)
+            if event.key == "slow":
+                await answered.wait()
+
+    to = Slow()
+    async with running(delivering(store, clock, to)):
+        [event_id] = await put(store, "slow")
+        await got(to, 1, clock)
+        # The second of them is sent only once the first one's end is recorded.
+        await put(store, "a", "a")
+        await got(to, 3, clock)
+        answered.set()
+        async with asyncio.timeout(10):
+            while await kept(store, event_id) != ("delivered", None, 1):
+                await clock.advance(timedelta(0))

@@ -20,7 +20,7 @@ from tests.kernel.rounds import asleep, running
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
 MICROSECOND = timedelta(microseconds=1)
-QUIET = Report(0, 0, 0, 0, 0, 0)
+QUIET = Report(0, 0, 0, 0, 0, 0, 0)
 
 
 @task("t", lease="1m", attempts=1)
@@ -219,6 +219,7 @@ async def test_retention_is_as_told_and_the_report_counts_everything(
     for delivered in (True, False):
         await told(store, clock, delivered=delivered)
     await store.cache.set("k", b"v", MINUTE)
+    await store.limiter.hold("l", clock.now() + timedelta(seconds=1), "asked to wait")
     await put(store, "x")
     await put(store)
     await claim(store)
@@ -232,6 +233,7 @@ async def test_retention_is_as_told_and_the_report_counts_everything(
         forgotten_jobs=4,
         forgotten_events=2,
         forgotten_values=1,
+        forgotten_pauses=1,
     )
     assert (await found(store, fresh)).state == State.DONE
 
@@ -267,3 +269,17 @@ async def test_a_store_that_is_down_is_visited_again_in_the_next_round(
         await asleep(clock)
         assert (await found(store, stranger)).state == State.FAILED
     await store.close()
+
+
+async def test_a_kind_may_be_forgotten_sooner_than_others(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    frequent = Watches([Watch(name="w", tasks=(replace(nothing, kept_for=MINUTE),))])
+    janitor = Janitor(store, clock, frequent)
+    done, failed = await ended(store, State.DONE), await ended(store, State.FAILED)
+    await clock.advance(MINUTE)
+    assert await janitor.tick() == QUIET
+    await clock.advance(MICROSECOND)
+    assert (await janitor.tick()).forgotten_jobs == 1
+    assert await store.queue.find(done) is None
+    assert await store.queue.find(failed) is not None

@@ -32,6 +32,7 @@ def seconds(number: float) -> timedelta:
 
 ONE = Limit("x", 1, seconds(100))
 FOUR = Limit("x", 4, seconds(100))
+AT_ONCE = Limit("x", 2, seconds(100), apart=seconds(1))
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,8 @@ FOUR = Limit("x", 4, seconds(100))
         (FOUR, [(0, 2), (25, 27), (50, 52), (75, 77)], 100, 2),
         (FOUR, [(0, 60), (25, 27), (50, 52), (75, 77)], 100, 60),
         (FOUR, [(0, 2), (25, 27), (50, 52), (75, 77), (102, 103)], 102, 25),
+        (AT_ONCE, [(0, 1)], 1, 0),
+        (AT_ONCE, [(0, 1), (1, 2)], 2, 99),
     ],
 )
 def test_the_wait_is_exact(

@@ -233,6 +233,25 @@ async def test_what_is_enqueued_ahead_starts_at_its_time_and_never_before(
     assert ran == [at]
 
 
+async def test_a_target_that_is_due_again_at_once_runs_again_and_holds_up_no_other(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    ran: list[tuple[object, datetime]] = []
+
+    @task("quick", concurrency=2)
+    async def go(job: Job, ctx: Context) -> None:
+        now = ctx.clock.now()
+        ran.append((job.args["of"], now))
+        async with ctx.commit(job) as tx:
+            tx.next_run(now if len(ran) <= 2 else now + HOUR, "more is there")
+
+    start = clock.now()
+    await store.schedule.put([entry("m", start), entry("other", start + MINUTE)])
+    rounds = Rounds(store, clock, Watch(name="w", tasks=(go,)))
+    await rounds.pass_time(10 * MINUTE)
+    assert ran == [*[("m", start)] * 3, ("other", start + MINUTE)]
+
+
 async def test_run_is_woken_by_an_earlier_put(store: SqlStore, clock: VirtualClock) -> None:
     start = clock.now()
     await store.schedule.put([entry("late", start + HOUR)])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -360,3 +361,22 @@ async def test_suspects_run_one_after_the_other_without_a_pause(
     assert clock.now() == began
     assert [(await found(store, job_id)).state for job_id in ids] == [State.DONE] * 12
     assert at_once == [1] * 12
+
+
+async def test_a_worker_of_a_role_takes_its_own_jobs_only_and_buries_no_others(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    ours, _ = raising(None, role="monitor")
+    others = replace(ours, kind="o", role="worker")
+    watches = Watches([Watch(name="w", tasks=(ours, others))])
+    mine, other = await put_one(store), await put_one(store, "o")
+    [claimed] = (await store.queue.turn((), [Want(kind="o", most=1, lease_for=HOUR)], "w")).jobs
+    assert claimed.id == other
+    await clock.advance(2 * HOUR)
+    worker = Worker(store, clock, watches, name="m", role="monitor")
+    rounds = Rounds(store, clock)
+    rounds.watches, rounds.worker = watches, worker
+    await rounds.work()
+    await rescue(store, clock, watches)
+    assert (await found(store, mine)).state == State.DONE
+    assert (await found(store, other)).state == State.PENDING

@@ -224,7 +224,8 @@ async def test_work_that_met_a_deadlock_is_done_again(
 
     async with asyncio.timeout(20):
         await asyncio.gather(store.database.run(cross("xy")), twin.database.run(cross("yx")))
-    assert sorted(tries.values()) == [1, 2]
+    # Whoever is done again may come before the other once more, and meet it in the same way.
+    assert sum(tries.values()) > 2
     async with store.read() as reader:
         values = (await reader.execute(select(meta.c.value))).scalars().all()
     assert {"".join(sorted(value)) for value in values} == {"xxyy"}

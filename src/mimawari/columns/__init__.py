@@ -3,8 +3,21 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ColumnElement, Dialect, LargeBinary, String, Text, func
-from sqlalchemy.dialects import mysql
+from sqlalchemy import (
+    JSON,
+    TIMESTAMP,
+    BigInteger,
+    Column,
+    ColumnElement,
+    Dialect,
+    LargeBinary,
+    String,
+    Text,
+    and_,
+    func,
+    or_,
+)
+from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.types import TypeDecorator
 
 from mimawari.text import clean
@@ -59,6 +72,10 @@ class Prose(Word):
     cache_ok = True
 
 
+# Where the engine has types of its own that others can read too, they are used.
+Moment = Instant().with_variant(TIMESTAMP(timezone=True), "postgresql")
+Json = JSON().with_variant(postgresql.JSONB(), "postgresql")
+Uuid = Word(36).with_variant(postgresql.UUID(as_uuid=False), "postgresql")
 LongText = Text().with_variant(mysql.LONGTEXT(), "mariadb")
 LongBytes = LargeBinary().with_variant(mysql.LONGBLOB(), "mariadb")
 # MariaDB compares text without regard to case and trailing spaces unless told; names are exact.
@@ -67,6 +84,16 @@ EXACT: dict[str, Any] = {
     "mariadb_collate": "utf8mb4_nopad_bin",
     "mariadb_engine": "InnoDB",
 }
+
+
+def behind(
+    order: tuple[Any, Any], place: tuple[Any, Any], *, is_ascending: bool
+) -> ColumnElement[bool]:
+    """Say that a row comes behind a place, ordered by a column and where it is equal by a key."""
+    (column, key), (value, last) = order, place
+    if is_ascending:
+        return or_(column > value, and_(column == value, key > last))
+    return or_(column < value, and_(column == value, key < last))
 
 
 def begins_with(column: Column[str], prefix: str) -> ColumnElement[bool]:

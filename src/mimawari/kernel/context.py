@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from mimawari.errors import StoreDown, Wait
+from mimawari.errors import Blocked, JobError, StoreDown, Transient, Wait
 from mimawari.kernel.job import Job, State
 from mimawari.kernel.ports import Clock, Store, Tx
 from mimawari.kernel.signal import ENDS
@@ -27,8 +27,8 @@ class Context:
     """One job's view of the kernel."""
 
     __slots__ = (
-        "_asked", "_passed", "_unused", "_watches", "clock", "committed", "grants", "http",
-        "settings", "store"
+        "_asked", "_passed", "_unused", "clock", "committed", "grants", "http",
+        "settings", "store", "watches"
     )  # fmt: skip
 
     def __init__(
@@ -41,7 +41,7 @@ class Context:
         self._unused: list[Grant] = []
         self._asked: tuple[str, str] | None = None
         self._passed: set[str] = set()
-        self._watches = watches
+        self.watches = watches
         self.settings = watches.settings
         self.http: Any = http(self) if http else None
 
@@ -62,8 +62,18 @@ class Context:
         self._unused.append(grant)
         return grant
 
+    async def try_limit(self, name: str, *, caller: str) -> Wait | None:
+        """Take leave to ask a site once if there is any now; else say until when there is none."""
+        verdict = await self.store.limiter.acquire(self.watches.limit(name), caller)
+        if isinstance(verdict, Wait):
+            return verdict
+        self._asked = (name, caller)
+        self.grants.append(verdict)
+        self._unused.append(verdict)
+        return None
+
     async def _acquire(self, name: str, caller: str) -> Grant:
-        limit = self._watches.limit(name)
+        limit = self.watches.limit(name)
         while True:
             verdict = await self.store.limiter.acquire(limit, caller)
             if isinstance(verdict, Grant):
@@ -86,6 +96,20 @@ class Context:
             # Somebody else was turned away while this job was on its way.
             raise Wait(view.until, view.reason or "the site turned us away", f"breaker {site}")
 
+    async def barred(self, site: str) -> Wait | None:
+        """Say until when to stay away from a site; whoever asks this does not try it."""
+        view = await self.store.breaker.find(site)
+        if view is None or view.until is None or view.until <= self.clock.now():
+            return None
+        return Wait(view.until, view.reason or "the site turned us away", f"breaker {site}")
+
+    async def failed(self, site: str, error: JobError) -> None:
+        """Count a failure against a site, for a job that goes on without what it asked for."""
+        self._passed.discard(site)
+        until = error.until if isinstance(error, Blocked | Transient) else None
+        policy = self.watches.breaker(site)
+        await self.store.breaker.failed(site, policy, str(error), until)
+
     async def use(self) -> Grant:
         """Give leave for one request: the one at hand, or the next of the same limit."""
         while self._unused:
@@ -103,7 +127,7 @@ class Context:
 
     async def peek(self, name: str) -> None:
         """Raise until when there is no leave under a limit, if that is long; take none."""
-        wait = await self.store.limiter.peek(self._watches.limit(name))
+        wait = await self.store.limiter.peek(self.watches.limit(name))
         if wait is not None and wait.until - self.clock.now() > PATIENCE:
             raise wait
 

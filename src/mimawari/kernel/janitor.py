@@ -41,6 +41,7 @@ class Report:
     forgotten_jobs: int
     forgotten_events: int
     forgotten_values: int
+    forgotten_pauses: int
 
 
 class Janitor:
@@ -79,8 +80,12 @@ class Janitor:
         rescued = await rescue(self._store, self._clock, self._watches, self._reporter)
         unknown = await self._bury_unknown()
         forgotten = await queue.purge(State.DONE, now - keep.done)
+        for task in self._watches.tasks.values():
+            if task.kept_for is not None and task.kept_for < keep.done:
+                forgotten += await queue.purge(State.DONE, now - task.kept_for, task.kind)
         for state in (State.FAILED, State.PERMANENT_FAIL):
             forgotten += await queue.purge(state, now - keep.dead)
+        await self._store.streaks.purge(now - keep.dead)
         report = Report(
             requeued=rescued.requeued,
             buried=rescued.buried,
@@ -88,6 +93,7 @@ class Janitor:
             forgotten_jobs=forgotten,
             forgotten_events=await self._store.outbox.purge(now - keep.events),
             forgotten_values=await self._store.cache.purge(now),
+            forgotten_pauses=await self._store.pauses.purge(now - keep.events),
         )
         every = format_duration(self._every)
         log.info("janitor made its round", result="done", next=every, **asdict(report))

@@ -17,10 +17,14 @@ from mimawari.kernel.values import (
     Delivery,
     Entry,
     Event,
+    Failed,
     Grant,
     Limit,
     Move,
     NewEvent,
+    Note,
+    Pause,
+    Streak,
     Trouble,
 )
 
@@ -175,6 +179,32 @@ class Breaker(Protocol):
         """List the breakers that are not closed or have counted a failure."""
 
 
+class Pauses(Protocol):
+    """When breakers were open and limits on hold: kept in the step that made them so."""
+
+    async def list(self, since: datetime, names: Collection[str] = ()) -> Sequence[Pause]:
+        """List the pauses that were not over at a time, of all or of some, earliest first."""
+
+    async def purge(self, before: datetime) -> int:
+        """Forget pauses that were over before a time; say how many."""
+
+
+class Streaks(Protocol):
+    """Failures in a row of targets and kinds, over all processes and restarts."""
+
+    async def count(self, failed: Sequence[Failed]) -> None:
+        """Add failures to the streaks of their subjects."""
+
+    async def end(self, subjects: Collection[str]) -> None:
+        """Forget the streaks of subjects of which a job went well."""
+
+    async def list(self) -> list[Streak]:
+        """List all streaks, the newest failure first."""
+
+    async def purge(self, before: datetime) -> int:
+        """Forget streaks whose last failure was before a time; say how many."""
+
+
 class Cursor(Protocol):
     """Where a reader has come to; moved by the commit that keeps what was read."""
 
@@ -203,6 +233,12 @@ class Outbox(Protocol):
     async def settle(self, deliveries: Sequence[Delivery]) -> frozenset[str]:
         """Record how attempts ended and return the ids that counted; a stale token is refused."""
 
+    async def record(self, delivery: Delivery) -> bool:
+        """Record a person's own attempt of an event that has ended; say whether it had.
+
+        One that arrived is delivered from now on; one that did not stays as it was.
+        """
+
     async def next_at(self) -> datetime | None:
         """Tell when the next event may be taken."""
 
@@ -221,6 +257,12 @@ class Cache(Protocol):
 
     async def set(self, key: str, value: bytes, ttl: timedelta) -> None:
         """Keep a value for a while."""
+
+    async def show(self, notes: Sequence[Note]) -> None:
+        """Show records to people, for a while, if the cache has tools to look into it with.
+
+        They are copies of what is kept elsewhere: nothing reads them back, and none is dropped.
+        """
 
     async def drop(self, prefix: str) -> int:
         """Forget every value whose key begins so; say how many there were."""
@@ -314,6 +356,14 @@ class Store(Protocol):
     @property
     def breaker(self) -> Breaker:
         """The breaker."""
+
+    @property
+    def pauses(self) -> Pauses:
+        """The pauses."""
+
+    @property
+    def streaks(self) -> Streaks:
+        """The streaks of failures."""
 
     @property
     def cursor(self) -> Cursor:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import structlog
 
 from mimawari.kernel import outcome
+from mimawari.kernel.failing import failed
 from mimawari.kernel.job import State
 from mimawari.kernel.ports import Clock, Reporter, Store
 from mimawari.kernel.reporting import LOG, burial
@@ -30,6 +31,9 @@ async def rescue(store: Store, clock: Clock, watches: Watches, reporter: Reporte
     while jobs := await store.queue.expired(now, BATCH):
         ends = [outcome.end_of_crash(job, watches.tasks.get(job.kind), now) for job in jobs]
         turn = await store.queue.turn(ends, (), "janitor")
+        both = zip(jobs, ends, strict=True)
+        counted = [failed(job, end) for job, end in both if end.id in turn.accepted]
+        await store.streaks.count(counted)
         for job, end in zip(jobs, ends, strict=True):
             if end.id not in turn.accepted:
                 continue

@@ -50,13 +50,25 @@ class Rounds:
         """Let time pass, doing at each moment what is due then."""
         end = self.clock.now() + span
         while True:
-            await self.scheduler.tick()
-            await self.work()
+            await self._do_all_due()
             await self.deliverer.tick()
             times = [end, self.clock.now() + step, *await self._next_times()]
             next_at = min(at for at in times if at > self.clock.now())
             if await self._come_to(next_at) and next_at >= end:
                 return
+
+    async def _do_all_due(self) -> None:
+        """Run what is due now; a job may have made its own target due again at once."""
+        is_again = True
+        while is_again:
+            await self.scheduler.tick()
+            is_held = await self._is_due()
+            await self.work()
+            is_again = not is_held and await self._is_due()
+
+    async def _is_due(self) -> bool:
+        next_at = await self.store.schedule.next_at()
+        return next_at is not None and next_at <= self.clock.now()
 
     async def _come_to(self, next_at: datetime) -> bool:
         """Let time pass, with what wakes meanwhile; say whether no job's end came before."""

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from mimawari.kernel.clock import Mark
+from mimawari.kernel.exchange import Exchange
 from mimawari.kernel.job import KIND, NAME, Args, NewJob, check_names
 
 
@@ -38,16 +39,17 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most `count` requests in any `per`, one each `per / count`."""
+    """At most `count` requests in any `per`, one each `per / count` unless said otherwise."""
 
     name: str
     count: int
     per: timedelta
+    apart: timedelta | None = None
 
     @property
     def spacing(self) -> timedelta:
         """The least time between two grants."""
-        return self.per / self.count
+        return self.per / self.count if self.apart is None else self.apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,17 @@ class BreakerPolicy:
     trial_for: timedelta = timedelta(minutes=10)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A time in which nobody was let through: by a breaker that was open, or a limit on hold."""
+
+    what: Literal["breaker", "hold"]
+    name: str
+    since: datetime
+    until: datetime
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class BreakerView:
     """A breaker as people see it: closed, open or on trial."""
@@ -82,6 +95,33 @@ class BreakerView:
     failures: int
     until: datetime | None
     reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """An attempt of a job that failed, counted against its target or, without one, its kind."""
+
+    subject: str
+    kind: str
+    job_id: str
+    reason: str
+    is_dead: bool
+    """Whether the job is among the dead letters now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streak:
+    """Failures in a row: no job of the subject has gone well since the first of them."""
+
+    subject: str
+    kind: str
+    job_id: str
+    reason: str
+    failures: int
+    dead: int
+    """How many of them were the last of their jobs."""
+    began_at: datetime
+    last_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +158,17 @@ class Delivery:
     delivered: bool = False
     retry_at: datetime | None = None
     reason: str | None = None
+    exchange: Exchange | None = None
+    """What was said to and fro, where the destination tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A small record for people who look into the cache with tools of its own."""
+
+    key: str
+    fields: Mapping[str, str | int]
+    ttl: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

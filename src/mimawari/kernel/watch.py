@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mimawari.errors import BadInput
 from mimawari.kernel.job import Args, Job
-from mimawari.kernel.ports import Reader
+from mimawari.kernel.ports import Clock, Reader, Store
 from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.settings import DEFAULTS, Settings
 from mimawari.text import parse_duration, parse_durations
 
 if TYPE_CHECKING:
     from mimawari.kernel.context import Context
+    from mimawari.kernel.deliverer import Destination
+    from mimawari.kernel.telling import Telling
 
 T = TypeVar("T")
 Run = Callable[[Job, "Context"], Awaitable[None]]
+
+WORKER = "worker"
+"""The part that runs jobs of which nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +36,9 @@ class Task:
     backoff: tuple[timedelta, ...]
     concurrency: int
     site: str | None = None
+    role: str = WORKER
+    kept_for: timedelta | None = None
+    """How long its jobs that went well are kept; None leaves that to the settings."""
 
     def backoff_after(self, attempt: int) -> timedelta:
         """Tell how long to wait after an attempt that failed."""
@@ -46,6 +54,8 @@ def task(  # noqa: PLR0913 - a task's whole policy is read in one place
     backoff: str = "5m 15m 1h 4h 12h",
     concurrency: int = 1,
     site: str | None = None,
+    role: str = WORKER,
+    kept: str | None = None,
 ) -> Callable[[Run], Task]:
     """Make a function the task of a kind."""
 
@@ -60,6 +70,8 @@ def task(  # noqa: PLR0913 - a task's whole policy is read in one place
             backoff=parse_durations(backoff),
             concurrency=concurrency,
             site=site,
+            role=role,
+            kept_for=parse_duration(kept) if kept else None,
         )
 
     return made
@@ -82,7 +94,30 @@ Limits = tuple[Limit, ...] | Callable[[Settings], tuple[Limit, ...]]
 Started = Callable[[str, Settings], None]
 """Tells the log that a part (`worker`, `scheduler`) has started; what that means to a watch."""
 
+Destinations = Callable[[Store, Clock, "Watches"], Mapping[str, "Destination"]]
+"""Makes what delivers a watch's own events, by scheme."""
+
 Targets = Callable[[Reader, Settings], Awaitable[Sequence[Target]]]
+
+Opening = Callable[[Store, Clock, Settings], Awaitable[None]]
+"""What is done once beside the start of a process that serves the API."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """What a watch's routes owe to a description of their own, where the edge answers for them."""
+
+    prefixes: tuple[str, ...]
+    codes: Mapping[str, str]
+    """Words for errors, by ours."""
+    meanings: Mapping[int, str]
+    """What its errors mean, by their status, beside those that the edge gives."""
+    reads_a_minute: int
+    """How often each client may look."""
+
+    def covers(self, path: str) -> bool:
+        """Say whether a path is one of these routes."""
+        return any(path == one or path.startswith(f"{one}/") for one in self.prefixes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +130,19 @@ class Watch:
     breakers: Mapping[str, BreakerPolicy] = field(default_factory=dict)
     targets: Targets | None = None
     started: Started | None = None
+    destinations: Destinations | None = None
     tables: Any = None
     router: str = ""
     """Where its routes are, as `module:name`: they are loaded only where an API is served."""
+    internal_router: str = ""
+    """Where the routes are that only this installation's own parts may use."""
+    declared: str = ""
+    """How its targets stand in a file of all, as `module:name`."""
+    manners: Manners | None = None
+    opening: Opening | None = None
     commands: Any = None
+    tellings: "tuple[Telling, ...]" = ()
+    """The kinds of its events that people may be told."""
 
 
 class Watches:
@@ -111,6 +155,9 @@ class Watches:
         self._limits = _unique(
             (limit.name, limit) for watch in self.all for limit in self._limits_by(watch)
         )
+        self.tellings = _unique(
+            (telling.kind, telling) for watch in self.all for telling in watch.tellings
+        )
         self._breakers = _unique(item for watch in self.all for item in watch.breakers.items())
 
     def _limits_by(self, watch: Watch) -> tuple[Limit, ...]:
@@ -121,6 +168,20 @@ class Watches:
         for watch in self.all:
             if watch.started is not None:
                 watch.started(part, self.settings)
+
+    def open_destinations(self, store: Store, clock: Clock) -> "Mapping[str, Destination]":
+        """Make what delivers the watches' own events, by scheme."""
+        opened = (
+            watch.destinations(store, clock, self)
+            for watch in self.all
+            if watch.destinations is not None
+        )
+        return _unique(item for found in opened for item in found.items())
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """All limits, as the settings have them."""
+        return tuple(self._limits.values())
 
     def limit(self, name: str) -> Limit:
         """Find a limit by its name."""

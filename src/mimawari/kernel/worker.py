@@ -25,6 +25,7 @@ from mimawari.errors import (
 )
 from mimawari.kernel import outcome
 from mimawari.kernel.context import Context, OpenHttp
+from mimawari.kernel.failing import Failing
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, State, Want
 from mimawari.kernel.loop import AGAIN, whole
 from mimawari.kernel.ports import Clock, Reporter, Store
@@ -32,13 +33,18 @@ from mimawari.kernel.reporting import LOG, about_job
 from mimawari.kernel.rescue import rescue
 from mimawari.kernel.signal import ENDS, JOBS
 from mimawari.kernel.values import Trouble
-from mimawari.kernel.watch import Task, Watches
+from mimawari.kernel.watch import WORKER, Task, Watches
 
 STOP_FOR = timedelta(seconds=20)
 """How long running jobs may go on after a stop was asked for; then they are given back."""
 
-ALIVE = "worker:alive"
-"""The cache holds this while some worker runs."""
+
+def alive_key(role: str) -> str:
+    """Name what the cache holds while some worker of a role runs."""
+    return f"{role}:alive"
+
+
+ALIVE = alive_key(WORKER)
 ALIVE_EVERY = timedelta(minutes=1)
 ALIVE_FOR = 3 * ALIVE_EVERY
 
@@ -63,27 +69,31 @@ class Running:
 
 
 class Worker:
-    """Runs jobs of the watches' kinds."""
+    """Runs jobs of the watches' kinds, of all or of those of one role."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - made in one place, and everything by its name
         self,
         store: Store,
         clock: Clock,
         watches: Watches,
         *,
         name: str,
+        role: str | None = None,
         http: OpenHttp | None = None,
         reporter: Reporter = LOG,
     ) -> None:
         self._store = store
         self._clock = clock
         self._watches = watches
+        self._tasks = [task for task in watches.tasks.values() if role in {None, task.role}]
+        self._alive = alive_key(role or WORKER)
         self._name = name
         self._http = http
         self._reporter = reporter
         self._running: dict[str, Running] = {}
         self._ends: list[End] = []
         self._held: dict[str, datetime] = {}
+        self._failing = Failing(store)
         self._bell = store.signal.bell(JOBS)
         self._stopping = False
         self._suspects_at = self._alive_at = clock.now()
@@ -100,8 +110,10 @@ class Worker:
 
     async def run(self) -> None:
         """Work until cancelled; then let running jobs end, and give back the others."""
-        log.info("worker started", worker=self._name, kinds=sorted(self._watches.tasks))
-        self._watches.tell_started("worker")
+        kinds = sorted(task.kind for task in self._tasks)
+        log.info("worker started", worker=self._name, kinds=kinds)
+        if self._alive == ALIVE:
+            self._watches.tell_started(WORKER)
         try:
             while True:
                 await self._step()
@@ -122,7 +134,8 @@ class Worker:
 
     async def _say_alive(self, now: datetime) -> None:
         if now >= self._alive_at:
-            await self._store.cache.set(ALIVE, self._name.encode(), ALIVE_FOR)
+            await self._store.cache.set(self._alive, self._name.encode(), ALIVE_FOR)
+            await self._failing.hear()
             self._alive_at = now + ALIVE_EVERY
 
     async def turn(self) -> int:
@@ -130,6 +143,7 @@ class Worker:
         now = self._clock.now()
         self._cancel_late(now)
         await self._renew(now)
+        await self._failing.say()
         ends, self._ends = self._ends, []
         wants = self._wants(now)
         if any(want.suspects for want in wants):
@@ -176,7 +190,7 @@ class Worker:
         busy = Counter(run.task.kind for run in self._running.values())
         tasks = [
             task
-            for task in self._watches.tasks.values()
+            for task in self._tasks
             if task.kind not in self._held and busy[task.kind] < task.concurrency
         ]
         # One suspect at a time, whatever its kind: two would share the blame for a crash. There
@@ -201,6 +215,7 @@ class Worker:
 
     async def _work(self, run: Running) -> None:
         end: End | None = None
+        raised: Exception | None = None
         context = Context(self._store, self._clock, self._watches, self._http)
         try:
             end = await self._attempt(run, context)
@@ -209,6 +224,7 @@ class Worker:
         except LeaseLost as error:
             log.warning("lease lost", what=run.job.kind, id=run.job.id, reason=str(error))
         except Exception as error:  # noqa: BLE001 - a task may raise anything; the worker lives
+            raised = error
             end = await self._end_of_error(run, error)
         finally:
             if context.committed:
@@ -220,6 +236,8 @@ class Worker:
                 self._suspects_at = self._clock.now()
             if end is not None:
                 self._ends.append(end)
+            if end is not None or context.committed:
+                self._failing.note(run.job, end, raised)
             self._bell.ring()
 
     async def _attempt(self, run: Running, context: Context) -> End | None:
@@ -339,7 +357,7 @@ class Worker:
         await self._last_turn()
         # Where it cannot be said now, silence says it soon.
         with suppress(StoreDown):
-            await self._store.cache.drop(ALIVE)
+            await self._store.cache.drop(self._alive)
         log.info("worker stopped", worker=self._name, given_back=len(works))
 
     async def _last_turn(self) -> None:

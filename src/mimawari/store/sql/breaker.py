@@ -1,17 +1,19 @@
 """The breaker: closed, open until a time, then one trial."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Row, select, update
 
 from mimawari.errors import Wait
-from mimawari.kernel.values import BreakerPolicy, BreakerView
+from mimawari.kernel.values import BreakerPolicy, BreakerView, Pause
 from mimawari.store.sql.engine import Database, Session
+from mimawari.store.sql.pauses import begin_pause, end_pause
 from mimawari.store.sql.tables import breakers
 from mimawari.text import one_line
 
 CLOSED, OPEN, TRIAL = "closed", "open", "trial"
+KIND: Final = "breaker"
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -61,6 +63,10 @@ class SqlBreaker:
                 "reason": one_line(reason),
             }
             session.execute(update(breakers).where(breakers.c.site == site).values(values))
+            if back_at is not None:
+                now = self._database.clock.now()
+                pause = Pause(what=KIND, name=site, since=now, until=back_at, reason=reason)
+                begin_pause(session, pause)
             return BreakerView(site, str(values["state"]), failures, back_at, one_line(reason))
 
         return await self._database.run(work)
@@ -73,6 +79,7 @@ class SqlBreaker:
 
         def work(session: Session) -> None:
             session.execute(update(breakers).where(breakers.c.site == site).values(values))
+            end_pause(session, KIND, site, self._database.clock.now())
 
         await self._database.run(work)
 

@@ -43,6 +43,7 @@ _KEPT_ARGS = (
     f"CASE WHEN {{state}} = 'done' AND length({{args}}) > {MOST_KEPT}"
     ' THEN \'{{"cut": "too long to be kept once it was done"}}\' ELSE {args} END'
 )
+_HELD = {"id": "text", "token": "int"}
 _END = {"id": "text", "token": "int", "state": "text", "reason": "text", "blocked_by": "text"}
 
 
@@ -121,6 +122,15 @@ class Dialect(ABC):
         """Return what claims due jobs of one kind: one statement, or a choice and a mark."""
         return (f"SELECT {_CLAIMED} {self._due(suspects=suspects)}{self.lock_free}", self._mark())
 
+    def claim_known(self) -> tuple[str, ...]:
+        """Return what claims the pending jobs bound as :rows (id, token), as `claim` does."""
+        chosen = f"SELECT {_columns(_CLAIMED, 'j')} FROM {self._known()}"
+        return (f"{chosen} WHERE j.state = 'pending'{self.lock}", self._mark())
+
+    def _known(self) -> str:
+        rows = self.rows(**_HELD)
+        return f"{rows} r {self.join} jobs j ON j.id = r.id AND j.token = r.token"
+
     def _due(self, *, suspects: bool) -> str:
         return _DUE.format(crashes=">= :crashes" if suspects else "< :crashes")
 
@@ -146,10 +156,9 @@ class Dialect(ABC):
 
     def extend(self) -> str:
         """Return what lengthens the leases of jobs of ours."""
-        held = {"id": "text", "token": "int"}
         return (
             "UPDATE jobs SET due_at = :until WHERE state = 'processing'"
-            f" AND (id, token) IN (SELECT id, token FROM {self.rows(**held)} r)"
+            f" AND (id, token) IN (SELECT id, token FROM {self.rows(**_HELD)} r)"
         )
 
     @abstractmethod
@@ -254,6 +263,13 @@ class Postgres(Dialect):
         marked = f"UPDATE jobs {_take()} FROM due WHERE jobs.id = due.id"
         return (f"WITH due AS ({due}) {marked} RETURNING {columns}, due.due_at",)
 
+    def claim_known(self) -> tuple[str, ...]:
+        """Mark in one statement."""
+        rows = self.rows(id="text", seen="int")
+        ours = "jobs.id = r.id AND jobs.token = r.seen AND jobs.state = 'pending'"
+        columns = _columns(_CLAIMED, "jobs")
+        return (f"UPDATE jobs {_take()} FROM {rows} r WHERE {ours} RETURNING {columns}",)
+
     def end(self) -> tuple[str, ...]:
         """Move in one statement."""
         gone = (
@@ -327,8 +343,7 @@ class Mariadb(Dialect):
 
     def extend(self) -> str:
         """Join the rows first."""
-        held = {"id": "text", "token": "int"}
-        joined = f"{self._rows_and_jobs(**held)} AND j.token = r.token"
+        joined = f"{self._rows_and_jobs(**_HELD)} AND j.token = r.token"
         return f"UPDATE {joined} SET j.due_at = :until WHERE j.state = 'processing'"
 
     def _rows_and_jobs(self, **columns: str) -> str:

@@ -2,9 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from typing import Any, TypeVar
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Executable, Result, make_url
 from sqlalchemy.exc import (
@@ -37,6 +44,37 @@ def as_rows(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
     return {"rows": _encode(rows)}
 
 
+class Touched:
+    """The names of what a transaction changes, by topic."""
+
+    def __init__(self) -> None:
+        self.lasting: defaultdict[str, set[str]] = defaultdict(set)
+        self.passing: defaultdict[str, set[str]] = defaultdict(set)
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is changed."""
+        return any(self.lasting.values()) or any(self.passing.values())
+
+    def add(self, other: "Touched") -> None:
+        """Add what another step of the same transaction changes."""
+        for mine, theirs in ((self.lasting, other.lasting), (self.passing, other.passing)):
+            for topic, names in theirs.items():
+                mine[topic] |= names
+
+
+class Relay(Protocol):
+    """Passes on what was committed to a second place, which follows this one."""
+
+    def seal(self, session: "Session") -> Any:
+        """Write down, in the transaction, what is to be passed on; return it."""
+
+    async def pass_on(self, sealed: Any) -> None:
+        """Pass it on; what cannot be passed on now is later, so this never raises."""
+
+    def stir(self) -> None:
+        """Look soon whether something was committed that was not passed on."""
+
+
 class Contention(StoreDown):
     """Two transactions were in each other's way; the same work may be done again."""
 
@@ -47,6 +85,7 @@ class Session:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.topics: set[str] = set()
+        self.touched = Touched()
 
     def execute(self, statement: Executable, values: Any = None) -> CursorResult[Any]:
         """Run one statement."""
@@ -56,6 +95,10 @@ class Session:
         """Wake who waits for a topic, here and elsewhere, once this is committed."""
         self.topics.add(topic)
 
+    def touch(self, topic: str, names: Iterable[str], *, lasting: bool = True) -> None:
+        """Say what this changes, for a relay; what does not last is noticed by itself in time."""
+        (self.touched.lasting if lasting else self.touched.passing)[topic].update(names)
+
 
 class Opened:
     """A connection held open between steps, as those who await see it."""
@@ -64,6 +107,7 @@ class Opened:
         self._line = line
         self._guarded = guarded
         self.topics: set[str] = set()
+        self.touched = Touched()
 
     async def execute(self, statement: Executable, values: Any = None) -> Result[Any]:
         """Run one statement and fetch all its rows."""
@@ -76,6 +120,7 @@ class Opened:
             session = Session(connection)
             result = work(session)
             self.topics |= session.topics
+            self.touched.add(session.touched)
             return result
 
         result: T = await self._guarded(self._line.run(step))
@@ -109,6 +154,7 @@ class Database:
         self.link = self.dialect.link(self.url)
         self.dialect.prepare(self.link.engine)
         self.signal = SqlSignal(self)
+        self.relay: Relay | None = None
         # Where there is one writer only, it is best waited for in line.
         self._queue: AbstractAsyncContextManager[Any] = (
             asyncio.Lock() if self.dialect.writes_one_at_a_time else nullcontext()
@@ -124,17 +170,18 @@ class Database:
         raise last
 
     async def _run_once(self, work: Callable[[Session], T]) -> T:
-        def transaction(connection: Connection) -> tuple[T, set[str]]:
+        def transaction(connection: Connection) -> tuple[T, set[str], Any]:
             with connection.begin():
                 session = Session(connection)
                 result = work(session)
-                self._announce(session)
-            return result, session.topics
+                sealed = self._seal(session)
+            return result, session.topics, sealed
 
-        async with self._queue:
-            performed = self.link.perform(transaction, read_only=False)
-            result, topics = await self._guarded(performed)
-        self._tell(topics)
+        with self._noticing():
+            async with self._queue:
+                performed = self.link.perform(transaction, read_only=False)
+                result, topics, sealed = await self._guarded(performed)
+            await self._tell(topics, sealed)
         return result
 
     async def look(self, work: Callable[[Session], T]) -> T:
@@ -155,13 +202,16 @@ class Database:
             await opened.run(lambda session: session.connection.begin())
             yield opened
 
-            def commit(session: Session) -> None:
-                session.topics = opened.topics
-                self._announce(session)
+            def commit(session: Session) -> Any:
+                session.topics, session.touched = opened.topics, opened.touched
+                sealed = self._seal(session)
                 session.connection.commit()
+                return sealed
 
-            await opened.run(commit)
-        self._tell(opened.topics)
+            with self._noticing():
+                sealed = await opened.run(commit)
+        with self._noticing():
+            await self._tell(opened.topics, sealed)
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[Opened]:
@@ -169,13 +219,29 @@ class Database:
         async with self._line() as line:
             yield Opened(line, self._guarded)
 
-    def _announce(self, session: Session) -> None:
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Have the relay look where a step is cut short: it may be committed all the same."""
+        try:
+            yield
+        except BaseException:
+            if self.relay is not None:
+                self.relay.stir()
+            raise
+
+    def _seal(self, session: Session) -> Any:
+        sealed = None
+        if self.relay is not None and session.touched:
+            sealed = self.relay.seal(session)
         if self.dialect.announce is not None:
             for topic in sorted(session.topics):
                 values = {"topic": topic, "sender": self.signal.name}
                 session.execute(self.dialect.announce, values)
+        return sealed
 
-    def _tell(self, topics: set[str]) -> None:
+    async def _tell(self, topics: set[str], sealed: Any) -> None:
+        if self.relay is not None and sealed is not None:
+            await self.relay.pass_on(sealed)
         for topic in topics:
             self.signal.tell(topic)
 

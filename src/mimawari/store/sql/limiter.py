@@ -11,8 +11,9 @@ from mimawari.errors import Wait
 from mimawari.ids import new_id
 from mimawari.kernel.clock import Mark
 from mimawari.kernel.limits import NOTHING, START_FOR, VALID_FOR, Given, Hold, count_used, wait_for
-from mimawari.kernel.values import Grant, Limit
+from mimawari.kernel.values import Grant, Limit, Pause
 from mimawari.store.sql.engine import Database, Session
+from mimawari.store.sql.pauses import begin_pause
 from mimawari.store.sql.tables import grants, limits
 from mimawari.text import one_line
 
@@ -69,6 +70,9 @@ class SqlLimiter:
                 "held_reason": one_line(reason),
             }
             session.execute(update(limits).where(limits.c.name == name).values(values))
+            if until > now.wall:
+                pause = Pause(what="hold", name=name, since=now.wall, until=until, reason=reason)
+                begin_pause(session, pause)
 
         await self._database.run(work)
 

@@ -7,14 +7,18 @@ from typing import Any
 from sqlalchemy import Row, and_, delete, exists, func, insert, literal, select, update
 
 from mimawari.columns import Instant
+from mimawari.ids import new_id
 from mimawari.kernel.signal import OUTBOX
 from mimawari.kernel.values import Delivery, Event, NewEvent
 from mimawari.store.sql.arguments import dump, load
 from mimawari.store.sql.engine import Database, Session
-from mimawari.store.sql.tables import lanes, outbox
+from mimawari.store.sql.tables import attempts, lanes, outbox
 from mimawari.text import one_line
 
 PENDING, DELIVERED, FAILED = "pending", "delivered", "failed"
+AGAIN = "again"
+MOST_ATTEMPTS = 20
+"""How many attempts of an event are kept."""
 
 
 class SqlOutbox:
@@ -119,7 +123,38 @@ class SqlOutbox:
         )
         values = self._lane_values(delivery, lane)
         session.execute(update(lanes).where(lanes.c.key == lane.key).values(values))
+        self._keep_attempt(session, delivery, lane.attempts)
         return True
+
+    def _keep_attempt(self, session: Session, delivery: Delivery, number: int) -> None:
+        """Keep what there is to be seen of an attempt, and of each event the last few."""
+        if delivery.exchange is None and delivery.reason is None:
+            return
+        row = write_attempt(delivery, number, self._database.clock.now())
+        session.execute(insert(attempts).values(row))
+        if number > MOST_ATTEMPTS:
+            mine = attempts.c.event_id == delivery.id
+            old = mine & (attempts.c.number <= number - MOST_ATTEMPTS)
+            session.execute(delete(attempts).where(old))
+
+    async def record(self, delivery: Delivery) -> bool:
+        """Record a person's own attempt of an event that has ended; say whether it had."""
+
+        def work(session: Session) -> bool:
+            mine = outbox.c.id == delivery.id
+            query = select(outbox.c.state, outbox.c.attempts).where(mine).with_for_update()
+            row = session.execute(query).first()
+            if row is None or row.state == PENDING:
+                return False
+            number = row.attempts + 1
+            values: dict[str, Any] = {"attempts": number}
+            if delivery.delivered:
+                values |= {"state": DELIVERED, "reason": None}
+            session.execute(update(outbox).where(mine).values(values))
+            self._keep_attempt(session, delivery, number)
+            return True
+
+        return await self._database.run(work)
 
     def _event_values(self, delivery: Delivery, attempts: int) -> dict[str, Any]:
         reason = None if delivery.reason is None else one_line(delivery.reason)
@@ -161,11 +196,32 @@ class SqlOutbox:
             for state in (DELIVERED, FAILED):
                 old = (outbox.c.state == state) & (outbox.c.ended_at < before)
                 gone += session.execute(delete(outbox).where(old)).rowcount
+            ownerless = ~exists().where(outbox.c.id == attempts.c.event_id)
+            session.execute(delete(attempts).where(attempts.c.at < before, ownerless))
             empty = lanes.c.due_at.is_(None) & ~exists().where(outbox.c.key == lanes.c.key)
             session.execute(delete(lanes).where(empty))
             return gone
 
         return await self._database.run(work)
+
+
+def write_attempt(delivery: Delivery, number: int, now: datetime) -> dict[str, Any]:
+    """Write an attempt as a row."""
+    ended = DELIVERED if delivery.delivered else FAILED
+    row: dict[str, Any] = {
+        "id": new_id(),
+        "event_id": delivery.id,
+        "number": number,
+        "at": now,
+        "result": ended if delivery.retry_at is None else AGAIN,
+        "reason": None if delivery.reason is None else one_line(delivery.reason),
+    }
+    if (said := delivery.exchange) is None:
+        return row
+    took = None if said.took_for is None else said.took_for // timedelta(microseconds=1)
+    request = {"address": said.address, "headers": dict(said.headers), "body": said.body}
+    told = {"request": dump(request), "status": said.status, "answer": said.answer}
+    return {**row, **told, "took_us": took}
 
 
 def _event(row: Row[Any]) -> Event:

@@ -81,17 +81,14 @@ class SqlQueue(SqlJobs):
         result = session.execute(self._new, {**as_rows(rows), "now": to_micros(now)})
         accepted = set(result.scalars().all())
         session.tell(JOBS)
+        session.touch(JOBS, accepted)
         return [job.id for job in new if job.id in accepted]
 
     async def turn(self, ends: Sequence[End], wants: Sequence[Want], worker: str) -> Turn:
         """End jobs and claim others in one transaction; an end with a stale token is refused."""
 
         def work(session: Session) -> Turn:
-            accepted = self.end_in(session, ends)
-            refused = frozenset(end.id for end in ends) - accepted
-            if refused:
-                late = self._ended_before(session, [e for e in ends if e.id in refused])
-                accepted, refused = accepted | late, refused - late
+            accepted, refused = self.settle_in(session, ends)
             claimed: list[Job] = []
             for want in wants:
                 # One suspect in a turn, whatever its kind.
@@ -103,6 +100,17 @@ class SqlQueue(SqlJobs):
             return Turn(frozenset(), frozenset(), ())
         return await self._database.run(work)
 
+    def settle_in(
+        self, session: Session, ends: Sequence[End]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """End jobs as part of a transaction; tell which ends count and which are refused."""
+        accepted = self.end_in(session, ends)
+        refused = frozenset(end.id for end in ends) - accepted
+        if refused:
+            late = self._ended_before(session, [end for end in ends if end.id in refused])
+            accepted, refused = accepted | late, refused - late
+        return accepted, refused
+
     def end_in(self, session: Session, ends: Sequence[End]) -> frozenset[str]:
         """End jobs as part of a transaction; return the ids of those that were ours."""
         once = {end.id: end for end in ends}.values()
@@ -111,6 +119,7 @@ class SqlQueue(SqlJobs):
         for end in once:
             if end.state == State.PENDING and self._put_back(session, end):
                 moved.add(end.id)
+                session.touch(JOBS, [end.id])
         return frozenset(moved)
 
     def _move_to_inbox(self, session: Session, ends: Sequence[End]) -> set[str]:
@@ -130,6 +139,7 @@ class SqlQueue(SqlJobs):
             if end.page is not None and end.id in ours:
                 page = update(inbox).where(inbox.c.id == end.id).values(page=end.page)
                 session.execute(page)
+        session.touch(JOBS, ours, lasting=False)
         return ours
 
     def _put_back(self, session: Session, end: End) -> bool:
@@ -192,6 +202,7 @@ class SqlQueue(SqlJobs):
             rows = as_rows([(lease.id, lease.token) for lease in group])
             values = {**rows, "until": to_micros(until)}
             kept += session.execute(self._extend, values).rowcount
+        session.touch(JOBS, [lease.id for lease in leases], lasting=False)
         if kept == len(leases):
             return frozenset()
         held = select(jobs.c.id, jobs.c.token).where(
@@ -206,7 +217,9 @@ class SqlQueue(SqlJobs):
 
         def work(session: Session) -> None:
             waits = jobs.c.state == State.PENDING
+            found = session.execute(select(jobs.c.id).where(behind, waits)).scalars().all()
             session.execute(update(jobs).where(behind, waits).values(priority=priority))
+            session.touch(JOBS, found)
 
         await self._database.run(work)
         return await self.find_live(key)
@@ -239,6 +252,7 @@ class SqlQueue(SqlJobs):
             session.execute(insert(jobs).values(values))
             session.execute(delete(inbox).where(dead))
             session.tell(JOBS)
+            session.touch(JOBS, [job_id])
             return True
 
         try:

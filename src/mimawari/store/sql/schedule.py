@@ -12,7 +12,7 @@ from mimawari.store.sql.arguments import dump, load
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.queue import SqlQueue
 from mimawari.store.sql.rows import Saving, save_rows
-from mimawari.store.sql.tables import schedule
+from mimawari.store.sql.tables import schedule, streaks
 
 _MOVE = (
     update(schedule)
@@ -41,6 +41,7 @@ class SqlSchedule:
             change = [name for name in rows[0] if name != "member"]
             save_rows(session, self._database.dialect, Saving(schedule, tuple(change)), rows)
         session.tell(SCHEDULE)
+        session.touch(SCHEDULE, once)
 
     async def add(self, entries: Sequence[Entry]) -> int:
         """Set the entries of members that are not there yet; say how many."""
@@ -54,6 +55,7 @@ class SqlSchedule:
             added += session.execute(new).rowcount
         if added:
             session.tell(SCHEDULE)
+            session.touch(SCHEDULE, [entry.member for entry in entries])
         return added
 
     async def due(self, now: datetime, most: int, without: Collection[str] = ()) -> list[Entry]:
@@ -62,7 +64,7 @@ class SqlSchedule:
         if without:
             query = query.where(schedule.c.kind.not_in(without))
         async with self._database.read() as connection:
-            return [_entry(row) for row in await connection.execute(query.limit(most))]
+            return [entry_of(row) for row in await connection.execute(query.limit(most))]
 
     async def advance(self, moves: Sequence[Move]) -> int:
         """Move members on and enqueue their jobs in one step; say how many jobs are new."""
@@ -75,6 +77,7 @@ class SqlSchedule:
                 _MOVE,
                 [{"of": m.member, "to": m.next_at, "why": m.reason} for m in won],
             )
+            session.touch(SCHEDULE, [move.member for move in won])
             new = [move.job for move in won if move.job is not None]
             return len(self._queue.put_in(session, new)) if new else 0
 
@@ -86,6 +89,7 @@ class SqlSchedule:
         values = {"next_at": at, "reason": reason}
         session.execute(update(schedule).where(row).values(values))
         session.tell(SCHEDULE)
+        session.touch(SCHEDULE, [member])
 
     async def next_at(self, without: Collection[str] = ()) -> datetime | None:
         """Tell the earliest time on the schedule, of all but some kinds."""
@@ -101,13 +105,13 @@ class SqlSchedule:
         async with self._database.read() as connection:
             query = select(schedule).where(schedule.c.member == member)
             row = (await connection.execute(query)).first()
-        return None if row is None else _entry(row)
+        return None if row is None else entry_of(row)
 
     async def list(self, most: int, after: str = "") -> list[Entry]:
         """List entries by member, a page at a time."""
         query = select(schedule).where(schedule.c.member > after).order_by(schedule.c.member)
         async with self._database.read() as connection:
-            return [_entry(row) for row in await connection.execute(query.limit(most))]
+            return [entry_of(row) for row in await connection.execute(query.limit(most))]
 
     async def remove(self, member: str) -> bool:
         """Forget a member; say whether it was there."""
@@ -115,7 +119,10 @@ class SqlSchedule:
 
     def remove_in(self, session: Session, members: Sequence[str]) -> int:
         """Forget members as part of a transaction; say how many were there."""
+        # Nothing of theirs runs any more, so that nothing would ever end a row of failures.
+        session.execute(delete(streaks).where(streaks.c.subject.in_(members)))
         gone = delete(schedule).where(schedule.c.member.in_(members))
+        session.touch(SCHEDULE, members)
         return int(session.execute(gone).rowcount)
 
     async def count(self) -> int:
@@ -149,7 +156,8 @@ def _values(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _entry(row: Row[Any]) -> Entry:
+def entry_of(row: Row[Any]) -> Entry:
+    """Make an entry of its row."""
     args, _ = load(row.args)
     return Entry(
         member=row.member,

@@ -59,9 +59,13 @@ class SqlSignal(LocalSignal):
                 await hear[self._database.dialect.ear]()
             await self._clock.sleep(AGAIN)
 
+    def heard(self, topic: str) -> None:
+        """Do what is to be done when another process has put something."""
+        self.tell(topic)
+
     def _tell_all(self) -> None:
         for topic in TOPICS:
-            self.tell(topic)
+            self.heard(topic)
 
     async def _watch_file(self) -> None:
         while True:
@@ -87,7 +91,7 @@ class SqlSignal(LocalSignal):
                 rung = {row.topic: row.rung for row in rows}
             for topic in TOPICS:
                 if rung.get(topic) != seen.get(topic):
-                    self.tell(topic)
+                    self.heard(topic)
             seen = rung
             await self._clock.sleep(POLL)
 
@@ -97,7 +101,7 @@ class SqlSignal(LocalSignal):
         def called(_connection: object, _pid: int, _channel: str, payload: str) -> None:
             topic, _, sender = payload.partition(" ")
             if sender != self.name:
-                self.tell(topic)
+                self.heard(topic)
 
         async with self._database.held() as opened:
             driver: Any = await opened.run(lambda s: s.connection.connection.driver_connection)

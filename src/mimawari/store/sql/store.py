@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from mimawari.errors import StoreDown
 from mimawari.kernel.job import Job, State
-from mimawari.kernel.ports import Clock
+from mimawari.kernel.ports import Cache, Clock
 from mimawari.store.sql.breaker import SqlBreaker
 from mimawari.store.sql.cache import SqlCache
 from mimawari.store.sql.commit import SqlCommit, SqlTx
@@ -16,8 +16,10 @@ from mimawari.store.sql.cursor import SqlCursor
 from mimawari.store.sql.engine import Database, Reader
 from mimawari.store.sql.limiter import SqlLimiter
 from mimawari.store.sql.outbox import SqlOutbox
+from mimawari.store.sql.pauses import SqlPauses
 from mimawari.store.sql.queue import SqlQueue
 from mimawari.store.sql.schedule import SqlSchedule
+from mimawari.store.sql.streaks import SqlStreaks
 from mimawari.store.sql.tables import meta
 
 PING_SECONDS = 3.0
@@ -32,9 +34,11 @@ class SqlStore:
         self.schedule = SqlSchedule(self.database, self.queue)
         self.limiter = SqlLimiter(self.database)
         self.breaker = SqlBreaker(self.database)
+        self.pauses = SqlPauses(self.database)
+        self.streaks = SqlStreaks(self.database)
         self.cursor = SqlCursor(self.database)
         self.outbox = SqlOutbox(self.database)
-        self.cache = SqlCache(self.database)
+        self.cache: Cache = SqlCache(self.database)
         self.signal = self.database.signal
         self._commit = SqlCommit(self.database, self.queue, self.schedule, self.cursor, self.outbox)
 

@@ -124,6 +124,48 @@ breakers = Table(
     **EXACT,
 )
 
+# Who is alive, by their own word; decides nothing.
+processes = Table(
+    "processes",
+    metadata,
+    Column("name", Word(190), primary_key=True),
+    Column("roles", Word(190), nullable=False),
+    Column("version", Word(64), nullable=False),
+    Column("started_at", Instant, nullable=False),
+    Column("said_at", Instant, nullable=False),
+    **EXACT,
+)
+
+# When a breaker was open or a limit on hold, for people to see; decides nothing.
+pauses = Table(
+    "pauses",
+    metadata,
+    Column("id", Word(36), primary_key=True),
+    Column("what", Word(16), nullable=False),
+    Column("name", Word(190), nullable=False),
+    Column("since_at", Instant, nullable=False),
+    Column("until_at", Instant, nullable=False),
+    Column("reason", Prose, nullable=False),
+    Index("pauses_name", "name", "until_at"),
+    Index("pauses_until", "until_at"),
+    **EXACT,
+)
+
+# Failures in a row; a subject is a target or, of jobs without one, their kind.
+streaks = Table(
+    "streaks",
+    metadata,
+    Column("subject", Word(190), primary_key=True),
+    Column("kind", Word(64), nullable=False),
+    Column("job_id", Word(36), nullable=False),
+    Column("reason", Prose, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("dead", Integer, nullable=False),
+    Column("began_at", Instant, nullable=False),
+    Column("last_at", Instant, nullable=False),
+    **EXACT,
+)
+
 cursors = Table(
     "cursors",
     metadata,
@@ -165,6 +207,25 @@ outbox = Table(
     **EXACT,
 )
 
+# How each attempt to deliver went, as far as there is something to be seen of it.
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("id", Word(36), primary_key=True),
+    Column("event_id", Word(36), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("result", Word(16), nullable=False),
+    Column("reason", Prose),
+    Column("request", LongText),
+    Column("status", Integer),
+    Column("answer", LongText),
+    Column("took_us", BigInteger),
+    Index("attempts_event", "event_id", "id"),
+    Index("attempts_at", "at"),
+    **EXACT,
+)
+
 cache = Table(
     "cache",
     metadata,
@@ -181,6 +242,16 @@ rates = Table(
     metadata,
     Column("client", Word(190), primary_key=True),
     Column("used_until", Instant, nullable=False),
+    **EXACT,
+)
+
+# What a transaction changed and Redis, where there is one, may not have heard of yet.
+relay = Table(
+    "relay",
+    metadata,
+    Column("id", Word(36), primary_key=True),
+    Column("sealed_at", Instant, nullable=False),
+    Column("names", LongText, nullable=False),
     **EXACT,
 )
 
