@@ -18,7 +18,7 @@ from mimawari.net.page import Site
 from mimawari.net.ways import Ways, open_ways
 from mimawari.settings import Settings
 from mimawari.store.sql import SqlStore
-from mimawari.store.sql.migrate import upgrade
+from tests.ready import lay_tables
 
 SITE = Site(name="toy", deadline_for=timedelta(seconds=20))
 MANY = Limit("many", count=10**9, per=timedelta(seconds=1))
@@ -49,8 +49,7 @@ async def open_ground(
     **given: Any,
 ) -> AsyncIterator[Ground]:
     """Open a store of one's own and the ways out, with loopback opened unless said otherwise."""
-    store = SqlStore(f"sqlite:///{folder}/mimawari.db", clock)
-    await upgrade(store.database)
+    store = SqlStore(await lay_tables(folder / "mimawari.db"), clock)
     settings = Settings(**{"allow_hosts": ("127.0.0.1",), **given})
     try:
         async with open_ways(settings, store, clock, inside=inside) as ways:

@@ -141,7 +141,10 @@ class Traces:
     def chromiums(self) -> list[int]:
         """List the main process of each Chromium that runs."""
         flag = b"--remote-debugging-pipe"
-        return [pid for pid in self._started() if flag in _read(pid, "cmdline")]
+        found = [pid for pid in self._started() if flag in _read(pid, "cmdline")]
+        # What a Chromium forks goes by its parent's command line until it has one of its own.
+        parents = table()
+        return [pid for pid in found if pid in parents and parents[pid][1] not in found]
 
     def processes(self) -> list[int]:
         """List all processes of these browsers, also those that have lost their parents."""

@@ -12,9 +12,11 @@ from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword, Session
 from aiosmtpd.smtp import Envelope as Got
 from pydantic import SecretStr
 
-from mimawari.net.mail import Envelope, Relay
+from mimawari.net.envelope import Envelope, Relay
 from mimawari.settings.mail import Security
 
+Both = tuple[ssl.SSLContext, ssl.SSLContext]
+"""The TLS of a server, and of a client who trusts it."""
 CLOSE = "close"
 SILENCE = "silence"
 PATIENCE = 60.0
@@ -94,9 +96,11 @@ class Office:
 
 
 @asynccontextmanager
-async def open_office(tls: ssl.SSLContext | None = None, **options: Any) -> AsyncIterator[Office]:
+async def open_office(
+    tls: ssl.SSLContext | None = None, office: Office | None = None, **options: Any
+) -> AsyncIterator[Office]:
     """Run a mail server on a free port; `tls` from the first byte on, or as an option later."""
-    office = Office()
+    office = office or Office()
     loop = asyncio.get_running_loop()
 
     def serve() -> SMTP:

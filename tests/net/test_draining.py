@@ -115,12 +115,16 @@ async def test_no_page_is_lost_while_browsers_come_and_go_under_load(
     browser, left = shared
     before, old = browser.generation, left.processes()
     tasks = Tasks(browser, site, [f"/free/{number}" for number in range(12)])
+    await site.wait_for("/free/0")
     for _ in range(3):
         # Wherever the others are in opening, using and closing their pages.
         assert await browser.renew("the test wants it")
+    late = Tasks(browser, site, ["/late"])
     await tasks.check()
-    assert len({one.generation for one in tasks.begun}) > 1
-    assert browser.generation == before + 3
+    await late.check()
+    began_on = {one.number: one.generation for one in tasks.begun}
+    assert began_on[0] == before
+    assert [one.generation for one in late.begun] == [browser.generation] == [before + 3]
     await wait_until_gone(old)
 
 

@@ -172,13 +172,13 @@ near_an_edge = st.sampled_from(CLOSED).flatmap(
 )
 
 
-@settings(steady, max_examples=2000)
+@settings(steady, max_examples=500)
 @given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6), near_an_edge))
 def test_an_address_is_public_exactly_when_no_registry_closes_it(address: Address) -> None:
     assert is_public(address) is not is_closed_by_registry(address)
 
 
-@settings(steady, max_examples=1000)
+@settings(steady, max_examples=300)
 @given(st.integers(int(IPv6Address("2000::")), int(IPv6Address("3fff::")) + 2**120))
 def test_global_ipv6_is_public_exactly_when_no_registry_closes_it(number: int) -> None:
     address = IPv6Address(number)
@@ -389,7 +389,7 @@ def test_no_host_raises_anything_but_our_errors(host: str, port: int) -> None:
     assert all(is_public(address) for address in found)
 
 
-@settings(steady, max_examples=1000)
+@settings(steady, max_examples=300)
 @given(hosts)
 def test_no_opening_raises_anything_but_bad_input(entry: str) -> None:
     with suppress(BadInput):

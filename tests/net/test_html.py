@@ -1,7 +1,11 @@
 """Pages of any encoding and any malice: within bounds, and never on the event loop."""
 
 import asyncio
+import os
+import pickle
+import sys
 import time
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Self
@@ -221,3 +225,24 @@ async def test_pages_asked_for_at_once_are_read_one_after_another(reader: Reader
         *(reader.read(count_cells, b"<li>" * count) for count in range(20))
     )
     assert found == list(range(20))
+
+
+@pytest.mark.parametrize("question", [b"\0\0\0", (100).to_bytes(8) + b"half"])
+async def test_a_reading_process_whose_asker_died_leaves_without_a_word(question: bytes) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "mimawari.net.reader", stdin=PIPE, stdout=PIPE, stderr=PIPE
+    )
+    assert await process.communicate(question) == (b"", b"")
+    assert process.returncode == 0
+
+
+async def test_an_answer_that_nobody_waits_for_is_dropped_without_a_word() -> None:
+    deaf, mute = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "mimawari.net.reader", stdin=PIPE, stdout=mute, stderr=PIPE
+    )
+    os.close(mute)
+    os.close(deaf)
+    question = pickle.dumps((count_cells, (b"<li>",), {}))
+    _, said = await process.communicate(len(question).to_bytes(8) + question)
+    assert (process.returncode, said) == (0, b"")

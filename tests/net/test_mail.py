@@ -1,15 +1,15 @@
 """Mail: whole, once, secure, and to those whom the server takes."""
 
-import ssl
-from collections.abc import AsyncIterator
 from email import message_from_bytes
 from email.policy import SMTP
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from mimawari.errors import BadInput, JobError, Transient
-from mimawari.net.mail import MOST_BYTES, Envelope, Refusal, Refused, Relay, relay_of, send
+from mimawari.net.envelope import Envelope, Refusal, Refused, Relay, relay_of
+from mimawari.net.mail import MOST_BYTES, send
 from mimawari.settings import DEFAULTS
 from mimawari.settings.mail import Security
 from tests.net.post_office import (
@@ -17,6 +17,7 @@ from tests.net.post_office import (
     BEN,
     PASSWORD,
     SENDER,
+    Both,
     Commit,
     Office,
     a_mail,
@@ -26,21 +27,7 @@ from tests.net.post_office import (
     plain,
     secure,
 )
-from tests.net.sockets import free_port, make_certificate
-
-Both = tuple[ssl.SSLContext, ssl.SSLContext]
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Both:
-    """The TLS of a server called localhost, and of a client who trusts it."""
-    return make_certificate(tmp_path_factory.mktemp("tls"), "localhost")
-
-
-@pytest.fixture
-async def office() -> AsyncIterator[Office]:
-    async with open_office() as office:
-        yield office
+from tests.net.sockets import free_port
 
 
 async def test_a_mail_arrives_as_it_was_written(office: Office) -> None:
@@ -114,7 +101,7 @@ async def test_a_mail_goes_by_tls_and_the_password_too(
     certificate: Both, security: Security
 ) -> None:
     server, client = certificate
-    given = {"tls": server} if security == "tls" else {"tls_context": server}
+    given: dict[str, Any] = {"tls" if security == "tls" else "tls_context": server}
     async with open_office(**given, auth_require_tls=security != "tls") as office:
         await send(secure(office, client, security), an_envelope(), do_nothing)
     assert [(taken.user, taken.is_secure) for taken in office.mails] == [("ann", True)]
@@ -145,7 +132,7 @@ async def test_a_certificate_that_is_not_trusted_ends_it_before_any_password(
     certificate: Both, security: Security, *, known: bool
 ) -> None:
     server, client = certificate
-    given = {"tls": server} if security == "tls" else {"tls_context": server}
+    given: dict[str, Any] = {"tls" if security == "tls" else "tls_context": server}
     async with open_office(**given) as office:
         # A certificate for another name is as bad as one of an unknown authority.
         host, tls = ("127.0.0.1", client) if known else ("localhost", None)

@@ -1,9 +1,7 @@
 """How the sending of a mail may end: at each step, by either side, and what is known then."""
 
 import asyncio
-import ssl
 import sys
-from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -12,39 +10,26 @@ from pathlib import Path
 import pytest
 
 from mimawari.errors import BadInput, JobError, LeaseLost, Transient
-from mimawari.net.mail import Refused, Relay, Unconfirmed, send
+from mimawari.net.envelope import Refused, Relay, Unconfirmed
+from mimawari.net.mail import send
 from mimawari.settings.mail import Security
 from tests.net.post_office import (
     ANN,
     CLOSE,
     PATIENCE,
     SILENCE,
+    Both,
     Commit,
     Office,
     Teller,
     a_mail,
     an_envelope,
     do_nothing,
-    open_office,
     open_teller,
     plain,
     secure,
 )
 from tests.net.sockets import free_port, make_certificate
-
-Both = tuple[ssl.SSLContext, ssl.SSLContext]
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Both:
-    """The TLS of a server called localhost, and of a client who trusts it."""
-    return make_certificate(tmp_path_factory.mktemp("tls"), "localhost")
-
-
-@pytest.fixture
-async def office() -> AsyncIterator[Office]:
-    async with open_office() as office:
-        yield office
 
 
 async def test_the_caller_commits_once_and_before_the_server_has_the_mail(office: Office) -> None:

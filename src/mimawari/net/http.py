@@ -33,6 +33,8 @@ class Fetcher:
 
     def __init__(self, ways: Ways, context: Context) -> None:
         self.read = ways.reader.read
+        self.look = ways.viewer.read
+        self.gate = ways.gate.address
         self._ways = ways
         self._context = context
 
@@ -55,6 +57,34 @@ class Fetcher:
                 return page
             ask = _follow(ask, page)
         raise Transient(f"{url} redirects more than {HOPS} times")
+
+    async def take(self, site: Site, url: str, *, headers: Mapping[str, str] | None = None) -> Page:
+        """Return one of the files that one leave covers, whatever its status.
+
+        A player's playlist and segments belong together: who has leave for one look at a stream
+        may take what is new in it. The guard, the deadline and the size hold for each of them.
+        """
+        if not self._context.grants:
+            raise LookupError("a file is taken without a limit; call ctx.limit before")
+        ours = {"User-Agent": self._ways.user_agent, **HEADERS}
+        ask = Ask("GET", _parse_url(url), {**ours, **(headers or {})})
+        for _ in range(HOPS + 1):
+            page = await self._take(site, ask)
+            if page.status not in MOVED or "location" not in page.headers:
+                return page
+            ask = _follow(ask, page)
+        raise Transient(f"{ask.url.host} redirects more than {HOPS} times")
+
+    async def _take(self, site: Site, ask: Ask) -> Page:
+        egress = self._ways.egress
+        proxy = egress.current
+        try:
+            reply = await exchange(self._ways.transport, ask, site)
+        except Transient as error:
+            await egress.failed("timeout" if isinstance(error, Timeout) else "network", proxy)
+            raise
+        egress.worked(proxy)
+        return _page(ask, reply, self._ways.clock.now())
 
     async def render(self, site: Site, url: str, walk: "Callable[[Tab], Awaitable[T]]") -> T:
         """Open a page in the browser and return what a walk over it finds."""

@@ -7,10 +7,9 @@ guard is not asked, and the server may well stand on this machine.
 import asyncio
 import re
 import ssl
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
 from datetime import timedelta
 from email.message import EmailMessage
 from typing import cast
@@ -25,20 +24,14 @@ from aiosmtplib import (
     SMTPStatus,
 )
 from aiosmtplib.protocol import SMTPProtocol
-from pydantic import SecretStr
 
-from mimawari.errors import BadInput, JobError, Transient
-from mimawari.settings import Settings
-from mimawari.settings.mail import Security, is_mail_address
+from mimawari.errors import Transient
+from mimawari.net.envelope import Envelope, Refusal, Refused, Relay, Sent, Unconfirmed
 from mimawari.text import one_line
 
 MOST_BYTES = 10 * 1024 * 1024
-DEADLINE = timedelta(seconds=60)
-REPLY_FOR = timedelta(minutes=5)
-"""A server may take so long to say that it has taken a mail (RFC 5321, 4.5.3.2.6)."""
 FAREWELL_FOR = timedelta(seconds=5)
 DOMAINS_SHOWN = 5
-NO_PASSWORD = SecretStr("")
 
 _FOR_NOW, _FOR_GOOD = range(400, 500), range(500, 600)
 """What a server answers that refuses."""
@@ -50,87 +43,14 @@ Commit = Callable[[], Awaitable[None]]
 log = structlog.get_logger(component="mail")
 
 
-class Refused(BadInput, JobError):
-    """The mail is not taken and never will be as it is; nothing was delivered."""
-
-
-class Unconfirmed(BadInput, JobError):
-    """The whole mail was sent but no answer came: it may have been delivered, or not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relay:
-    """A mail server and how to speak to it; `tls` says whom to trust if not the system's own."""
-
-    host: str
-    port: int = 587
-    security: Security = "starttls"
-    user: str = ""
-    password: SecretStr = NO_PASSWORD
-    tls: ssl.SSLContext | None = None
-    deadline_for: timedelta = DEADLINE
-    reply_for: timedelta = REPLY_FOR
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
-    """A mail with its addresses; its Message-ID stays the same when it is sent again."""
-
-    sender: str
-    recipients: tuple[str, ...]
-    message: EmailMessage
-
-    def __post_init__(self) -> None:
-        """Refuse what no server could take, without repeating an address."""
-        if not is_mail_address(self.sender):
-            raise Refused("the sender is no plain mail address; give one like books@example.org")
-        if not self.recipients:
-            raise Refused("the mail has no recipient; give at least one")
-        for number, recipient in enumerate(self.recipients, 1):
-            if not is_mail_address(recipient):
-                raise Refused(f"recipient {number} is no plain mail address; correct it")
-        if not self.message["Message-ID"]:
-            raise Refused("the mail has no Message-ID; give it one that stays the same")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """A recipient whom the server did not take, and what it said."""
-
-    recipient: str
-    code: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """A mail that the server took, for all recipients but those refused."""
-
-    reply: str
-    refused: tuple[Refusal, ...]
-
-
-def relay_of(settings: Settings) -> Relay | None:
-    """Return the mail server that is set; None where no mail is to be sent."""
-    if not settings.smtp_host:
-        return None
-    if not settings.mail_from:
-        raise BadInput("MIMAWARI_MAIL_FROM is empty; set the address that mail is from")
-    return Relay(
-        host=settings.smtp_host,
-        port=settings.smtp_port,
-        security=settings.smtp_security,
-        user=settings.smtp_user,
-        password=settings.smtp_password,
-    )
-
-
-async def send(relay: Relay, envelope: Envelope, before_end: Commit) -> Sent:
+async def send(
+    relay: Relay, envelope: Envelope, before_end: Commit, at_end: Callable[[], None] | None = None
+) -> Sent:
     """Send a mail, with `before_end` awaited when all of it but its end is with the server.
 
     There the caller commits that the mail is sent: whoever dies before has sent nothing, and
     afterwards a single short line is left to write. Whoever is cancelled meanwhile still
-    writes it if the commit went well.
+    writes it if the commit went well. `at_end` is called when nothing but that line is left.
 
     Raises Transient or Refused when nothing was delivered, so that a commit made must be taken
     back, and Unconfirmed when nobody knows, so that the mail must not be sent again unasked.
@@ -140,12 +60,22 @@ async def send(relay: Relay, envelope: Envelope, before_end: Commit) -> Sent:
     talk = _Talk(relay)
     try:
         refused = await talk.begin(envelope, body)
-        sent = Sent(reply=await talk.end(before_end), refused=refused)
+        sent = Sent(reply=await talk.end(before_end, at_end), refused=refused)
         _tell(relay, envelope, sent)
         await talk.leave()
     finally:
         talk.close()
     return sent
+
+
+async def greet(relay: Relay) -> None:
+    """Speak to a mail server up to where a mail would begin, or raise what is in the way."""
+    talk = _Talk(relay)
+    try:
+        await talk.greet()
+        await talk.leave()
+    finally:
+        talk.close()
 
 
 def _tell(relay: Relay, envelope: Envelope, sent: Sent) -> None:
@@ -183,15 +113,28 @@ class _Talk:
         self._writer: asyncio.StreamWriter | None = None
         self._is_ended = False
 
+    async def greet(self) -> None:
+        """Connect, and log in where that is set, within the deadline."""
+        async with self._within_deadline():
+            await self._connect()
+            await self._greet()
+
     async def begin(self, envelope: Envelope, body: bytes) -> tuple[Refusal, ...]:
         """Bring all of a mail but its end to the server, within the deadline."""
+        async with self._within_deadline():
+            await self._connect()
+            await self._greet()
+            refused = await self._address(envelope, len(body))
+            await self._write(body)
+        return refused
+
+    @asynccontextmanager
+    async def _within_deadline(self) -> AsyncIterator[None]:
+        """Take what goes wrong for one of our errors, and too long a time for one too."""
         seconds = self._relay.deadline_for.total_seconds()
         try:
             async with asyncio.timeout(seconds):
-                await self._connect()
-                await self._greet()
-                refused = await self._address(envelope, len(body))
-                await self._write(body)
+                yield
         except TimeoutError as error:
             raise self._failed(f"took longer than {seconds:g} s") from error
         except SMTPResponseException as error:
@@ -205,12 +148,13 @@ class _Talk:
             raise self._failed(f"does not speak TLS as it should ({words}); {hint}") from error
         except (OSError, SMTPException) as error:
             raise self._failed(f"could not be spoken to: {_words(str(error))}") from error
-        return refused
 
-    async def end(self, before_end: Commit) -> str:
+    async def end(self, before_end: Commit, at_end: Callable[[], None] | None) -> str:
         """Let the caller commit, end the mail, and return what the server says to it."""
         is_stopped = await _see_through(before_end)
         self._step = "the whole mail"
+        if at_end is not None:
+            at_end()
         try:
             self._protocol.write(b".\r\n")
         except SMTPServerDisconnected as error:

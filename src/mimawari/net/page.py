@@ -105,3 +105,15 @@ class Http(Protocol):
     async def read(self, parse: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a parser aside, within bounds of time and memory; it must be importable by name."""
         ...
+
+
+class Files(Protocol):
+    """How files are taken of which one leave covers many."""
+
+    async def take(self, site: Site, url: str, *, headers: Mapping[str, str] | None = None) -> Page:
+        """Return one of the files that one leave covers, whatever its status."""
+        ...
+
+    async def look(self, parse: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Read a file aside, where no page waits for it; what reads must be importable by name."""
+        ...

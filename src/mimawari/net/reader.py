@@ -4,6 +4,7 @@ A parser in a thread cannot be stopped, and some pages cost it the square of the
 """
 
 import asyncio
+import os
 import pickle
 import resource
 import signal
@@ -99,12 +100,20 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
-    while size := questions.read(WIDTH):
+    while len(size := questions.read(WIDTH)) == WIDTH:
+        question = questions.read(int.from_bytes(size))
+        if len(question) < int.from_bytes(size):
+            # Whoever asked died in the middle of the question.
+            return
         # Should the asking process be gone, nobody else would end a page without an end.
         signal.alarm(READ_SECONDS * 2)
-        answer = _answer(questions.read(int.from_bytes(size)))
-        answers.write(len(answer).to_bytes(WIDTH) + answer)
-        answers.flush()
+        answer = _answer(question)
+        try:
+            answers.write(len(answer).to_bytes(WIDTH) + answer)
+            answers.flush()
+        except BrokenPipeError:
+            # Nobody waits for the answer; what is left of it must not be written at the end.
+            os._exit(0)
         signal.alarm(0)
 
 

@@ -38,7 +38,10 @@ class Ways:
     user_agent: str
     robots: Robots
     reader: Reader
+    viewer: Reader
+    """Looks into media, which must not hold up the reading of pages."""
     egress: Egress
+    gate: Gate
     browser: Browser | None
 
 
@@ -102,11 +105,13 @@ async def open_ways(
     name = user_agent(settings.contact)
     async with AsyncExitStack() as stack:
         way = await stack.enter_async_context(inside or transport(dialer))
-        reader = Reader()
+        reader, viewer = Reader(), Reader()
         stack.push_async_callback(reader.close)
+        stack.push_async_callback(viewer.close)
+        # For those who dial by themselves: the browser, and libraries that resolve videos.
+        gate = await stack.enter_async_context(Gate(dialer))
         browser = None
         if settings.mercari_mode == "browser":
-            gate = await stack.enter_async_context(Gate(dialer))
             executable = settings.chromium or None
             browser = await stack.enter_async_context(
                 Browser(clock, executable=executable, proxy=gate.address, user_agent_suffix=name)
@@ -117,6 +122,8 @@ async def open_ways(
             user_agent=name,
             robots=Robots(store, clock, way, name, settings.robots_ignore),
             reader=reader,
+            viewer=viewer,
             egress=egress,
+            gate=gate,
             browser=browser,
         )
