@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from mimawari.errors import BadInput
 from mimawari.net.browser import Browser
-from mimawari.net.mail import Envelope
+from mimawari.net.envelope import Envelope
 from mimawari.watches.books.digest import Book, Digest, Language, write_digest
 from mimawari.watches.books.wrapping import width
 from tests.books.newsletter import (

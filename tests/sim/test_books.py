@@ -51,7 +51,7 @@ def text_of(volume: Any) -> str:
 
 
 @given(steps=st.lists(st.integers(0, 5_000), max_size=10))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 async def test_how_often_it_is_asked_changes_no_book(steps: list[int]) -> None:
     end = ORIGIN_AT + timedelta(minutes=sum(steps))
     busy_clock = VirtualClock(ORIGIN_AT)
@@ -266,6 +266,49 @@ async def test_words_after_the_32nd_are_left_out(api: Books) -> None:
     assert (await call(api, q="python " * 32 + "zzzz"))[1]["items"][0] is not None
     assert len(few[1]["items"]) == 10
     assert (await call(api, q="zzzz " + "python " * 5000))[1]["totalItems"] == 0
+
+
+@pytest.mark.parametrize(
+    ("q", "groups"),
+    [
+        ("intitle:rust OR inauthor:Thornwick", ["intitle:rust", "inauthor:Thornwick"]),
+        ('intitle:"機械学習" OR 猫 OR zzzz', ['intitle:"機械学習"', "猫"]),
+        ("subject:cooking 発酵 OR python", ["subject:cooking 発酵", "python"]),
+        ("OR python OR OR 猫 OR", ["python", "猫"]),
+        ('python OR "" OR 猫', ["python", "猫"]),
+        ("rust OR rust", ["rust"]),
+    ],
+)
+def test_a_book_is_found_by_any_group_between_or_that_it_meets_whole(
+    api: Books, q: str, groups: list[str]
+) -> None:
+    each = [{book["id"] for book in api.truth({"q": group})["books"]} for group in groups]
+    found = [book["id"] for book in api.truth({"q": q})["books"]]
+    assert all(each)
+    assert set(found) == set().union(*each)
+    assert len(found) == len(set(found))
+    if len(groups) > 1:
+        assert len(found) > max(map(len, each))
+
+
+def test_books_with_the_words_of_several_groups_in_their_title_come_first(api: Books) -> None:
+    found = [book["id"] for book in api.truth({"q": "python OR の"})["books"]]
+    both = {book["id"] for book in api.truth({"q": "intitle:python intitle:の"})["books"]}
+    assert 0 < len(both) < len(found)
+    assert set(found[: len(both)]) == both
+
+
+async def test_or_in_other_letters_in_quotes_or_in_a_field_is_a_word(api: Books) -> None:
+    for q in ("python or 猫", 'python "OR" 猫', "python intitle:OR 猫"):
+        assert (await call(api, q=q))[1]["totalItems"] == 0
+    assert (await call(api, q="OR"))[1]["totalItems"] == 0
+
+
+def test_or_is_not_among_the_32_words(api: Books) -> None:
+    few = api.truth({"q": "python"})["books"]
+    last = api.truth({"q": "zzzz OR " * 31 + "python"})["books"]
+    assert {book["id"] for book in last} == {book["id"] for book in few}
+    assert api.truth({"q": "zzzz OR " * 32 + "python"})["books"] == []
 
 
 def test_it_owns_its_own_paths_and_no_others(api: Books) -> None:

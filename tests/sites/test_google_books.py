@@ -106,7 +106,12 @@ def test_a_volume_needs_no_more_than_an_id_and_a_title() -> None:
         ("2020*", None),
         ("201?", None),
         ("2020-1-1", None),
-        ("2020-11-06T00:00:00Z", None),
+        ("2020-11-06T00:00:00Z", "2020-11-06"),
+        ("2016-09-15T00:00:00+02:00", "2016-09-15"),
+        ("2020-11-06T", None),
+        ("2020-11T00:00:00Z", None),
+        ("2021-02-29T00:00:00Z", None),
+        ("2020-11-06 00:00:00", None),
         (" 2020", None),
         ("２０２０", None),  # noqa: RUF001 - wide digits are none here
         ("", None),
@@ -251,6 +256,12 @@ def test_a_reply_most_of_whose_volumes_cannot_be_used_is_drift() -> None:
     with pytest.raises(Invalid) as caught:
         parse_volumes(body)
     assert caught.value.page == body
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_volume_or_two_without_a_title_may_be_all_that_is_left(number: int) -> None:
+    page = parse_volumes(write_volumes(*[{"id": "x", "volumeInfo": {}}] * number))
+    assert (len(page.volumes), len(page.refused)) == (0, number)
 
 
 @pytest.mark.parametrize(

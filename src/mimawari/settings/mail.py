@@ -16,12 +16,18 @@ _DOMAIN = rf"{_LABEL}(?:\.{_LABEL})*"
 _WORD = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _MAIL_ADDRESS = re.compile(rf"(?=.{{1,64}}@){_WORD}(?:\.{_WORD})*@{_DOMAIN}")
 _HOST = re.compile(rf"{_DOMAIN}|[0-9A-Fa-f:.]+:[0-9A-Fa-f:.]*")
+_UNSUBSCRIBE = re.compile(r"https://[!#-;=?-Z^-~]{1,900}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def is_mail_address(text: str) -> bool:
     """Say whether a text is a plain mail address that every server takes."""
     return len(text) <= MOST_ADDRESS and _MAIL_ADDRESS.fullmatch(text) is not None
+
+
+def is_unsubscribe(text: str) -> bool:
+    """Say whether one can unsubscribe there: a mail address, or an https one for a header."""
+    return is_mail_address(text) or _UNSUBSCRIBE.fullmatch(text) is not None
 
 
 def _mail_address(value: str) -> str:

@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from typing import Any
 from zlib import crc32
 from zoneinfo import ZoneInfo
@@ -36,8 +37,9 @@ BURST = 10
 BURST_FOR = timedelta(seconds=1)
 MOST_RESULTS = 40
 MOST_INDEX = 2**31 - 1
+KEPT_QUERIES = 16
 MOST_WORDS = 32
-"""Words after these are left out of a query, as the real search does."""
+"""Words after these are left out of a query, as the real search does; an OR is none."""
 UNKNOWN_TOTAL = 1_000_000
 FEW = 10
 SPELLS_SHARE = 0.3
@@ -85,7 +87,7 @@ class Query:
     """What was asked for."""
 
     words: str
-    terms: tuple[Term, ...]
+    groups: tuple[tuple[Term, ...], ...]
     language: str
     print_type: str | None
     is_newest: bool
@@ -93,30 +95,37 @@ class Query:
     most: int
 
     def is_met(self, book: Book) -> bool:
-        """Say whether a book has all that was asked for."""
+        """Say whether a book has all terms of a group, and all else that was asked for."""
         return (
             self.language in {"", book.language}
             and self.print_type in {None, book.print_type}
-            and bool(self.terms)
-            and all(term.is_in(book) for term in self.terms)
+            and any(all(term.is_in(book) for term in group) for group in self.groups)
         )
 
     def rank(self, book: Book) -> tuple[str, int, int]:
         """Return what books are ordered by, the highest first."""
         if self.is_newest:
             return book.published_date or "", 0, book.number
-        hits = sum(term.text in book.folded[0] for term in self.terms)
+        hits = sum(term.text in book.folded[0] for group in self.groups for term in group)
         return "", hits, crc32(book.id.encode())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a page shows: some of the books that were found, and how many there are said to be."""
+
+    books: Sequence[Book]
+    total: int
 
 
 class Shelf:
     """All books there are by a time, which only goes on."""
 
     def __init__(self, seed: int) -> None:
+        self._seed = seed
         self._chance = chance_of("books", seed)
         self.books: dict[str, Book] = {}
-        self._asked: tuple[int, Query] | None = None
-        self._found: Sequence[Book] = ()
+        self._known: dict[Query, tuple[int, Sequence[Book]]] = {}
         for _ in range(BOOKS_AT_FIRST):
             days = self._chance.uniform(0, 3000)
             self._add((ORIGIN_AT - timedelta(days=days)).replace(microsecond=0), is_new=False)
@@ -131,11 +140,26 @@ class Shelf:
     def find(self, query: Query) -> Sequence[Book]:
         """List the books that a query is met by, in the order that it asks for."""
         # The pages of a search are asked for one after the other; one search serves them all.
-        asked = len(self.books), replace(query, start=0, most=0)
-        if asked != self._asked:
-            found = [book for book in self.books.values() if query.is_met(book)]
-            self._asked, self._found = asked, sorted(found, key=query.rank, reverse=True)
-        return self._found
+        asked = replace(query, start=0, most=0)
+        count, found = self._known.pop(asked, (0, ()))
+        new = [book for book in islice(self.books.values(), count, None) if query.is_met(book)]
+        if new:
+            found = sorted([*found, *new], key=query.rank, reverse=True)
+        self._known[asked] = len(self.books), found
+        if len(self._known) > KEPT_QUERIES:
+            del self._known[next(iter(self._known))]
+        return found
+
+    def list_page(self, query: Query, now: datetime) -> Listing:
+        """List a page of what is found, with another number of them on each, as the real one."""
+        found = self.find(query)
+        books, total = found[query.start : query.start + query.most], len(found)
+        if total >= FEW:
+            hour = now.strftime("%Y-%m-%dT%H")
+            chance = chance_of("total", self._seed, query.words, query.start, hour)
+            near = round(total * chance.uniform(0.8, 1.6))
+            total = chance.choice((UNKNOWN_TOTAL, *(near,) * 7))
+        return Listing(books=books, total=total)
 
     def _pause(self) -> timedelta:
         seconds = self._chance.expovariate(1 / PAUSE_FOR.total_seconds())
@@ -187,7 +211,7 @@ class Books:
             query = parse_query(request.query_params)
         except BadParameter as error:
             return _refuse(400, str(error), error.reason, error.name)
-        return JSONResponse(self._list_volumes(query, request.url.netloc))
+        return JSONResponse(self._list_volumes(query, request.url.netloc, now))
 
     def truth(self, query: Mapping[str, str]) -> Any:
         """Tell the books that match in their order, all without a page, and the calls of today."""
@@ -215,22 +239,13 @@ class Books:
             return _refuse(404, "Not Found", "notFound")
         return Response(draw_cover(book), media_type="image/svg+xml")
 
-    def _list_volumes(self, query: Query, host: str) -> dict[str, Any]:
-        found = self._shelf.find(query)
-        listed = found[query.start : query.start + query.most]
-        answer = {"kind": "books#volumes", "totalItems": self._total(query, len(found))}
-        places = enumerate(listed, query.start + 1)
+    def _list_volumes(self, query: Query, host: str, now: datetime) -> dict[str, Any]:
+        listing = self._shelf.list_page(query, now)
+        answer = {"kind": "books#volumes", "totalItems": listing.total}
+        places = enumerate(listing.books, query.start + 1)
         items = [make_volume(book, query.words, place, host) for place, book in places]
         # The real one leaves the list out where it would be empty.
         return answer | ({"items": items} if items else {})
-
-    def _total(self, query: Query, count: int) -> int:
-        """Say how many there are the way the real one does: another number on each page."""
-        if count < FEW:
-            return count
-        hour = self._clock.now().strftime("%Y-%m-%dT%H")
-        chance = chance_of("total", self._seed, query.words, query.start, hour)
-        return chance.choice((UNKNOWN_TOTAL, *(round(count * chance.uniform(0.8, 1.6)),) * 7))
 
     def _count(self, key: str, now: datetime) -> Response | None:
         """Count a call; refuse it where the day's quota or the burst's is used up."""
@@ -269,8 +284,6 @@ def parse_query(given: Mapping[str, str]) -> Query:
     words = given.get("q", "").strip()
     if not words:
         raise BadParameter("q", "queryRequired", "Missing query.")
-    found = _TERM.findall(words)[:MOST_WORDS]
-    terms = [Term(field.lower(), fold(text.strip('"')).strip()) for field, text in found]
     order = given.get("orderBy", "relevance")
     if order not in {"relevance", "newest"}:
         raise _bad_value("orderBy", order, "[newest, relevance]")
@@ -279,13 +292,27 @@ def parse_query(given: Mapping[str, str]) -> Query:
         raise _bad_value("printType", print_type, "[all, books, magazines]")
     return Query(
         words=words,
-        terms=tuple(term for term in terms if term.text),
+        groups=_parse_groups(words),
         language=given.get("langRestrict", "").lower(),
         print_type=_PRINT_TYPES[print_type],
         is_newest=order == "newest",
         start=_parse_number(given, "startIndex", 0, MOST_INDEX),
         most=_parse_number(given, "maxResults", 10, MOST_RESULTS),
     )
+
+
+def _parse_groups(words: str) -> tuple[tuple[Term, ...], ...]:
+    """Read the terms of a query, apart at each OR; groups without one are left out."""
+    groups: list[list[Term]] = [[]]
+    count = 0
+    for field, text in _TERM.findall(words):
+        if (field, text) == ("", "OR"):
+            groups.append([])
+        elif count < MOST_WORDS:
+            count += 1
+            groups[-1].append(Term(field.lower(), fold(text.strip('"')).strip()))
+    whole = (tuple(term for term in group if term.text) for group in groups)
+    return tuple(group for group in whole if group)
 
 
 def _parse_number(given: Mapping[str, str], name: str, usual: int, most: int) -> int:
@@ -319,6 +346,11 @@ def _refuse_quota(limit: str) -> Response:
     return JSONResponse({"error": body}, 429)
 
 
+def told_isbn13(book: Book) -> str | None:
+    """Return the thirteen digits that a book's volume tells, in one form or the other."""
+    return book.isbn13 if any("ISBN" in kind for kind, _ in book.identifiers) else None
+
+
 def _tell(book: Book) -> dict[str, Any]:
     return {
         "id": book.id,
@@ -327,6 +359,6 @@ def _tell(book: Book) -> dict[str, Any]:
         "language": book.language,
         "print_type": book.print_type,
         "published_date": book.published_date,
-        "isbn13": book.isbn13 if any("ISBN" in kind for kind, _ in book.identifiers) else None,
+        "isbn13": told_isbn13(book),
         "appeared_at": book.appeared_at.isoformat(),
     }

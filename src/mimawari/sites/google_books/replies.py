@@ -21,10 +21,13 @@ MOST_TITLE = 1000
 MOST_DESCRIPTION = 20_000
 MOST_URL = 2000
 KIND = "books#volumes"
-CONTRACT = Contract(name="google_books volumes")
+# A page may be the rest of a run or of a list, so that a volume without a title stands alone.
+CONTRACT = Contract(name="google_books volumes", fewest=3)
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DATE = re.compile(r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{2}))?(?:-(?P<day>[0-9]{2}))?")
+# A few volumes tell a time too, always midnight in some zone: it says nothing.
+_TIME = re.compile(r"(?<=^[0-9]{4}-[0-9]{2}-[0-9]{2})T[0-9:.+Z-]+$")
 _DAY_REASONS = {"dailyLimitExceeded", "dailyLimitExceededUnreg", "quotaExceeded"}
 _BURST_REASONS = {"rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"}
 _KEY_REASONS = {"keyInvalid", "keyExpired", "API_KEY_INVALID", "API_KEY_EXPIRED"}
@@ -146,7 +149,7 @@ def _isbn13(identifiers: Any) -> str | None:
 
 def _published(value: Any) -> str | None:
     """Return a date that exists, with as much of it as there is."""
-    found = _DATE.fullmatch(value) if isinstance(value, str) else None
+    found = _DATE.fullmatch(_TIME.sub("", value)) if isinstance(value, str) else None
     if found is None:
         return None
     try:

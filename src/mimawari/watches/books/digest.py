@@ -13,7 +13,7 @@ from typing import Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from mimawari.errors import BadInput
-from mimawari.settings.mail import is_mail_address
+from mimawari.settings.mail import is_mail_address, is_unsubscribe
 from mimawari.watches.books.wrapping import cut, one_run, strip_markup, wrap
 
 Language = Literal["ja", "en"]
@@ -31,7 +31,6 @@ _MONTHS = (
 )
 _DATE = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 _LINK = re.compile(r"https?://([^\s/?#@<>\"'\\]+(?:[/?#][^\s<>\"'\\]*)?)")
-_UNSUBSCRIBE = re.compile(r"https://[!#-;=?-Z^-~]{1,900}")
 _MESSAGE_ID = re.compile(r"<[!#-;=?A-Z^-~]{1,120}@[0-9A-Za-z.-]{1,120}>")
 
 
@@ -79,7 +78,7 @@ class Digest:
             raise BadInput("sender and recipients must be plain mail addresses; correct them")
         if not _MESSAGE_ID.fullmatch(self.message_id):
             raise BadInput("the Message-ID must be like <digest-42@example.org>")
-        if not (is_mail_address(self.unsubscribe) or _UNSUBSCRIBE.fullmatch(self.unsubscribe)):
+        if not is_unsubscribe(self.unsubscribe):
             raise BadInput("unsubscribing goes by a mail address or an https URL; give one")
         if self.sent_at.utcoffset() is None:
             raise BadInput("the time of sending must have a time zone")
