@@ -54,7 +54,7 @@ def fortnight() -> list[Event]:
 
 
 @given(steps=st.lists(st.integers(0, 40_000), max_size=6))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_how_often_it_is_asked_changes_nothing(steps: list[int]) -> None:
     clock = VirtualClock(START)
     busy = Market(clock, 1)
@@ -82,6 +82,17 @@ def test_a_clock_that_jumps_far_or_back_finds_the_market_as_it_is_then(days: int
 def test_another_seed_is_another_market(market: Market) -> None:
     other = market_at(START, seed=2)
     assert not market.items().keys() & other.items().keys()
+
+
+def test_where_only_some_franchises_are_traded_all_else_about_them_is_the_same(
+    market: Market,
+) -> None:
+    some = FRANCHISES[-3:]
+    smaller = Market(VirtualClock(START), 1, some)
+    keys = {one.key for one in some}
+    assert {item.goods.franchise for item in smaller.items().values()} == keys
+    both = {key: item for key, item in market.items().items() if item.goods.franchise in keys}
+    assert smaller.items() == both
 
 
 def test_the_market_is_full_from_its_first_moment(market: Market) -> None:

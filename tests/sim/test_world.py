@@ -305,16 +305,17 @@ async def receive_nothing() -> dict[str, Any]:
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
-async def test_the_whole_world_has_its_three_sites_and_no_path_has_two_owners(
+async def test_the_whole_world_has_its_five_parts_and_no_path_has_two_owners(
     clock: VirtualClock,
 ) -> None:
     world = make_world(clock, seed=3)
     parts: list[Part] = list(world.parts.values())
-    assert [part.name for part in parts] == ["market", "rentals", "books"]
+    assert [part.name for part in parts] == ["market", "rentals", "books", "live", "hooks", "mail"]
     paths = (
         *("/search", "/item/m1", "/shops/product/2J", "/v2/entities:search", "/items/get"),
         *("/v1/marketplaces/shops/products/2J", "/_cells", "/_market.js", "/_image/x"),
         *("/rent/search/03/13/13991/", "/rent/detail/x/", "/books/v1/volumes"),
+        *("/resolve", "/live/x/master.m3u8", "/hooks/x"),
     )
     for path in paths:
         assert sum(part.owns(path) for part in parts) == 1, path
@@ -324,7 +325,7 @@ async def test_the_whole_world_has_its_three_sites_and_no_path_has_two_owners(
         for name in world.parts:
             assert (await http.get(f"/_truth/{name}")).status_code == 200
         home = (await http.get("/")).text
-        for place in ("/search?", "/rent/search/"):
+        for place in ("/search?", "/rent/search/", "/live/", "/hooks/"):
             assert f'<a href="{place}' in home
         assert (await http.get("/search")).status_code == 200
 

@@ -1,7 +1,7 @@
 """The truth of the simulated market: what is on offer, what was sold, and what happened when."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -10,7 +10,7 @@ from zlib import crc32
 
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Clock
-from mimawari.sim.market_items import CATEGORIES, FRANCHISES, fold
+from mimawari.sim.market_items import CATEGORIES, FRANCHISES, Franchise, fold
 from mimawari.sim.market_lives import (
     DAY,
     HOUR,
@@ -81,11 +81,17 @@ class Sieve:
 
 
 class Market:
-    """The market of one seed; at one time it is always the same, however often it was asked."""
+    """The market of one seed; at one time it is always the same, however often it was asked.
 
-    def __init__(self, clock: Clock, seed: int) -> None:
+    Where only some franchises are traded, all else about these is the same.
+    """
+
+    def __init__(
+        self, clock: Clock, seed: int, franchises: Collection[Franchise] = FRANCHISES
+    ) -> None:
         self._clock = clock
         self._seed = seed
+        self._numbers = [FRANCHISES.index(one) for one in franchises]
         self._restart(self._now())
 
     def items(self) -> Mapping[str, Item]:
@@ -197,7 +203,7 @@ class Market:
             self._restart(now)
         is_new = self._hour * HOUR <= now
         while self._hour * HOUR <= now:
-            for number in range(len(FRANCHISES)):
+            for number in self._numbers:
                 for order, event in enumerate(list_events(self._seed, number, self._hour)):
                     self._coming.append((event.at, event.item.goods.id, order, event))
             self._hour += 1

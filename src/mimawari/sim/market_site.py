@@ -1,6 +1,6 @@
 """The simulated market as a site of the world: its pages, its API and its truth."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -10,6 +10,7 @@ from mimawari.kernel.ports import Clock
 from mimawari.sim.faults import read_template
 from mimawari.sim.market import Market
 from mimawari.sim.market_api import Api
+from mimawari.sim.market_items import FRANCHISES, Franchise
 from mimawari.sim.market_pages import Pages
 
 
@@ -18,8 +19,10 @@ class MarketSite:
 
     name = "market"
 
-    def __init__(self, clock: Clock, seed: int) -> None:
-        self.market = Market(clock, seed)
+    def __init__(
+        self, clock: Clock, seed: int, franchises: Collection[Franchise] = FRANCHISES
+    ) -> None:
+        self.market = Market(clock, seed, franchises)
         self._api = Api(self.market, clock)
         self._pages = Pages(self.market, seed)
         # The days that have passed are caught up with here, so that no request waits for it.

@@ -3,14 +3,14 @@
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from email.utils import format_datetime
 from hashlib import sha256
 from html import escape
 from http import HTTPStatus
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -22,12 +22,18 @@ from mimawari.kernel.ports import Clock
 from mimawari.sim.books import Books
 from mimawari.sim.chance import chance_of
 from mimawari.sim.faults import Asked, Cut, answer_by, read_template
+from mimawari.sim.hooks import Hooks
+from mimawari.sim.live import ORIGIN, Live
+from mimawari.sim.mail import Mail
+from mimawari.sim.market_items import FRANCHISES, Franchise
 from mimawari.sim.market_site import MarketSite
 from mimawari.sim.orders import Orders, is_plumbing
 from mimawari.sim.part import Part
 from mimawari.sim.rentals import Rentals
 from mimawari.sim.rentals_names import AREAS
 from mimawari.text import clean, plain_digits
+
+T = TypeVar("T")
 
 REMEMBERED = 200_000
 LISTED = 1000
@@ -41,6 +47,9 @@ HOMES = {
     "market": "/search?sort=created_time",
     "rentals": f"/rent/search/{AREAS[0].path}/",
     "books": "/books/v1/volumes?q=subject:fiction&amp;key=demo",
+    "live": ORIGIN,
+    "hooks": "/hooks/demo",
+    "mail": "/mail/",
 }
 ALLOW_ALL = "User-agent: *\nAllow: /\n"
 
@@ -130,6 +139,10 @@ class World:
             "/_seen/count": self._count,
             "/_control": self._control,
         }
+
+    def find(self, kind: type[T]) -> T:
+        """Find the site of a kind."""
+        return next(part for part in self.parts.values() if isinstance(part, kind))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -233,9 +246,12 @@ class World:
                 return JSONResponse({"orders": self.orders.list()})
 
 
-def make_world(clock: Clock, seed: int = 1) -> World:
-    """Make the world with all its sites."""
-    return World(clock, (MarketSite(clock, seed), Rentals(clock, seed), Books(clock, seed)), seed)
+def make_world(
+    clock: Clock, seed: int = 1, franchises: Collection[Franchise] = FRANCHISES
+) -> World:
+    """Make the world with all its sites; its market may be a smaller one."""
+    sites = (MarketSite(clock, seed, franchises), Rentals(clock, seed), Books(clock, seed))
+    return World(clock, (*sites, Live(clock, seed), Hooks(clock), Mail(clock)), seed)
 
 
 class _Robots:
