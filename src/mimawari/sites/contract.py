@@ -21,12 +21,14 @@ class Contract:
 
     name: str
     least_read: float = 0.5
+    fewest: int = 1
+    """Fewer items than these may all be odd ones, and prove nothing."""
     filled: Mapping[str, float] = field(default_factory=dict)
 
     def check(self, items: Sequence[Any], refused: Sequence[Refused], page: bytes) -> None:
         """Raise drift, with the page, unless the items keep the contract."""
         total = len(items) + len(refused)
-        if total and len(items) < self.least_read * total:
+        if total >= self.fewest and len(items) < self.least_read * total:
             first = refused[0]
             raise Invalid(
                 f"{self.name}: {len(refused)} of {total} items could not be read"
