@@ -1,0 +1,54 @@
+"""Live streams: late starts, black-outs, silence and their ends, told by signed webhooks."""
+
+from datetime import timedelta
+
+from mimawari.kernel.values import BreakerPolicy, Limit
+from mimawari.kernel.watch import Manners, Watch
+from mimawari.settings import Settings
+from mimawari.sites import youtube
+from mimawari.watches.streams import cli, pod_tasks, tables, tasks
+from mimawari.watches.streams.opening import look_after
+from mimawari.watches.streams.outside import CHECK, RESOLVE
+from mimawari.watches.streams.posting import WebhookDestination
+from mimawari.watches.streams.refusals import CODES, MEANINGS
+from mimawari.watches.streams.sync import SCHEME
+from mimawari.watches.streams.tellings import TELLINGS
+
+READS_A_MINUTE = 100
+CHECKS_A_SECOND = 20
+SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
+PAUSE = 30 * SECOND
+
+
+def limits(settings: Settings) -> tuple[Limit, ...]:
+    """Tell how often streams are looked at, and how often it is asked how they stand."""
+    hourly = settings.streams_resolves
+    return (
+        Limit(CHECK, count=CHECKS_A_SECOND, per=SECOND),
+        # Many are asked for at once where many are added; what counts is how many in an hour.
+        Limit(RESOLVE, count=hourly, per=HOUR, apart=min(SECOND, SECOND * 60 / hourly)),
+    )
+
+
+watch = Watch(
+    name="streams",
+    tables=tables.metadata,
+    tellings=TELLINGS,
+    tasks=(tasks.check_stream, pod_tasks.tend_pod),
+    limits=limits,
+    breakers={youtube.SITE.name: BreakerPolicy(failures=5, cool_for=PAUSE, trial_for=PAUSE)},
+    destinations=lambda store, clock, watches: {
+        SCHEME: WebhookDestination(store, clock, watches.settings)
+    },
+    router="mimawari.watches.streams.api:router",
+    internal_router="mimawari.watches.streams.api_internal:router",
+    manners=Manners(
+        prefixes=("/api/v1/monitors", "/internal/v1/monitors"),
+        codes=CODES,
+        meanings=MEANINGS,
+        reads_a_minute=READS_A_MINUTE,
+    ),
+    opening=look_after,
+    declared="mimawari.watches.streams.declared:declared",
+    commands=cli.app,
+)

@@ -1,0 +1,118 @@
+"""Routes by which runners take monitors and report how they stand."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import ValidationError
+from sqlalchemy import update
+
+from mimawari.edges.routes import SystemOf
+from mimawari.edges.system import System
+from mimawari.errors import BadInput
+from mimawari.kernel.ports import Tx
+from mimawari.text import clean
+from mimawari.watches.streams import asked, assigning, claiming, sync
+from mimawari.watches.streams.api_models import ClaimOut, PodMonitorsOut, ReportedOut
+from mimawari.watches.streams.asking import CheckIn, ClaimIn, PodAsked, ReportIn
+from mimawari.watches.streams.models import ACTIVE, Monitor, Notice, Status, Step
+from mimawari.watches.streams.refusals import Behind, Ended
+from mimawari.watches.streams.refusing import MonitorRoute
+from mimawari.watches.streams.runners import stop_in
+from mimawari.watches.streams.saved import read_state
+from mimawari.watches.streams.tables import states, stats
+
+router = APIRouter(prefix="/internal/v1/monitors", route_class=MonitorRoute)
+
+
+@router.get("")
+async def list_of_pod(system: SystemOf, given: Annotated[PodAsked, Query()]) -> PodMonitorsOut:
+    """List the monitors that a pod is to run."""
+    async with system.store.read() as reader:
+        found = await assigning.list_in(reader, given.pod)
+    return PodMonitorsOut(monitors=[monitor.id for monitor in found])
+
+
+@router.post("/{monitor_id}/claim")
+async def claim_monitor(system: SystemOf, monitor_id: str, given: ClaimIn) -> ClaimOut:
+    """Give a monitor to a pod, which from now on is the only one that is heard of it."""
+    known = await asked.find(system, clean(monitor_id))
+    async with system.store.edit() as tx:
+        claim = await claiming.claim(tx, known.monitor.id, given.pod)
+    return ClaimOut.of(claim, system.settings.zone)
+
+
+@router.put("/{monitor_id}/status", response_model_exclude_none=True)
+async def report_status(system: SystemOf, monitor_id: str, given: ReportIn) -> ReportedOut:
+    """Take what a runner says of its monitor; of one that is over nothing is taken."""
+    known = await asked.find(system, clean(monitor_id))
+    now, found_id = system.clock.now(), known.monitor.id
+    async with system.store.edit() as tx:
+        check = given.check
+        if check is not None and await claiming.is_repeated(tx, found_id, check.id):
+            # Its sender has not heard that it was taken.
+            return ReportedOut(
+                monitor_id=found_id, status=known.monitor.status, version=check.version + 1
+            )
+        monitor = await _find(tx, found_id)
+        status = await _move(tx, monitor, given.status, now)
+        if check is not None:
+            await claiming.pass_fence(tx, found_id, check.version, check.id)
+            await _keep_check(tx, system, monitor, status, check)
+        await _keep(tx, found_id, given, now)
+        if status not in ACTIVE:
+            await stop_in(tx, found_id, system.settings)
+    version = None if check is None else check.version + 1
+    return ReportedOut(monitor_id=found_id, status=status, version=version)
+
+
+async def _find(tx: Tx, monitor_id: str) -> Monitor:
+    found = await sync.find_active(tx, monitor_id)
+    if found is None:
+        raise Ended("the monitor is over, and nothing changes about it")
+    return found[0]
+
+
+async def _move(tx: Tx, monitor: Monitor, wanted: Status | None, now: datetime) -> Status:
+    """Set how a monitor stands; it only ever goes on, from one status to a later one."""
+    status = monitor.status
+    if wanted in ACTIVE and ACTIVE.index(wanted) < ACTIVE.index(status):
+        raise Behind(f"the monitor is {status} already, and does not go back to {wanted}")
+    if not await sync.set_status(tx, monitor.id, wanted or status, now):
+        raise Ended("the monitor has just ended, and nothing changes about it")
+    return wanted or status
+
+
+async def _keep_check(
+    tx: Tx, system: System, monitor: Monitor, status: Status, check: CheckIn
+) -> None:
+    """Keep what a check of a pod found with what is told of it."""
+    try:
+        state = read_state(check.state)
+    except ValidationError as error:
+        raise BadInput(
+            f"check.state is no state of a monitor: {error.error_count()} errors"
+        ) from error
+    notices = tuple(Notice(type=one.type, at=one.at, data=one.data) for one in check.notices)
+    now = system.clock.now()
+    step = Step(
+        status=status, stream_status=check.stream_status, state=state, next_at=now,
+        reason=check.reason, notices=notices,
+    )  # fmt: skip
+    await sync.keep_found(tx, monitor, step, now, system.settings.zone)
+
+
+async def _keep(tx: Tx, monitor_id: str, given: ReportIn, now: datetime) -> None:
+    standing = given.health.model_dump(exclude_none=True) if given.health else {}
+    if given.status is not None and given.status not in ACTIVE and given.check is None:
+        standing |= {"ended_at": now, "reason": "its runner says so"}
+    if standing:
+        await tx.execute(update(states).where(states.c.monitor_id == monitor_id).values(standing))
+    counted: dict[str, Any] = {"last_check_at": now}
+    if given.statistics is not None:
+        counted |= {
+            "total_segments": given.statistics.total_segments_analyzed,
+            "blackout_events": given.statistics.blackout_events,
+            "silence_events": given.statistics.silence_events,
+        }
+    await tx.execute(update(stats).where(stats.c.monitor_id == monitor_id).values(counted))

@@ -1,0 +1,83 @@
+"""Follows the pods of monitors: whatever becomes of one is put right as a start does it."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from datetime import timedelta
+
+import structlog
+
+from mimawari.errors import BadInput, StoreDown, Transient
+from mimawari.kernel.ports import Clock, Store
+from mimawari.net.cluster import Cluster, PodView, Stale, open_cluster
+from mimawari.settings import Settings
+from mimawari.watches.streams import assigning
+from mimawari.watches.streams.pod_runner import PodRunner
+from mimawari.watches.streams.pods import LABELS
+from mimawari.watches.streams.reconciling import Reconciler, end_missing
+
+FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(seconds=5)
+
+log = structlog.get_logger(component="pods")
+
+
+class PodWatch:
+    """Lists and compares, then follows changes; where it loses the thread it lists anew."""
+
+    def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._runner = PodRunner(store, clock, settings)
+        self._wait_for = FIRST_WAIT
+
+    async def run(self) -> None:
+        """Compare as a start does, and follow all that comes after, until cancelled."""
+        report = await self._reconciler("Startup Reconciliation Report").run()
+        is_compared = not report.skipped and not report.timed_out
+        while True:
+            try:
+                async with open_cluster(self._settings) as cluster:
+                    await self._follow(cluster, is_compared=is_compared)
+            except Stale as error:
+                log.info("pods are listed anew", result="again", reason=str(error))
+            except (Transient, StoreDown, BadInput) as error:
+                wait_for, self._wait_for = self._wait_for, min(self._wait_for * 2, LONGEST_WAIT)
+                log.warning(
+                    "pods cannot be followed", result="again", reason=str(error),
+                    next=f"{wait_for.total_seconds():g}s",
+                )  # fmt: skip
+                await self._clock.sleep(wait_for)
+            is_compared = False
+
+    def _reconciler(self, title: str) -> Reconciler:
+        return Reconciler(self._store, self._clock, self._settings, self._runner, title=title)
+
+    async def _follow(self, cluster: Cluster, *, is_compared: bool) -> None:
+        # What happens from here on is followed, so the comparison after it overlooks nothing.
+        views, version = await cluster.list(LABELS)
+        if not is_compared or await self._has_changed(views):
+            await self._reconciler("Reconciliation Report").run()
+        self._wait_for = FIRST_WAIT
+        async with aclosing(cluster.watch(version, LABELS)) as changes:
+            async for what, view in changes:
+                if what == "DELETED" or view.is_over or what == "ADDED":
+                    await self._look(view)
+
+    async def _has_changed(self, views: Sequence[PodView]) -> bool:
+        """Say whether something has come or gone since a start has compared, a moment ago."""
+        async with self._store.read() as reader:
+            given = await assigning.list_pods(reader)
+        return given.keys() != {view.name for view in views if not view.is_over}
+
+    async def _look(self, view: PodView) -> None:
+        """Look after one pod that has come, ended or gone."""
+        async with self._store.read() as reader:
+            monitors = await assigning.list_in(reader, view.name)
+        for monitor in monitors:
+            if await end_missing(self._store, self._clock, self._settings, self._runner, monitor):
+                log.warning(
+                    "monitor ended", monitor_id=monitor.id, what=view.name, result="error",
+                    reason=f"its pod is {view.reason or view.phase}",
+                )  # fmt: skip
+        if not monitors and not view.is_leaving:
+            await self._runner.tend(view.name)

@@ -1,0 +1,229 @@
+"""What runs in a pod tells each event once, though replies are lost and another one claims it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import httpx2
+import pytest
+from pydantic import SecretStr
+
+from mimawari.app.api import make_internal_app
+from mimawari.errors import StoreDown
+from mimawari.kernel.clock import RealClock
+from mimawari.kernel.context import Context
+from mimawari.kernel.ports import Store
+from mimawari.net.gateway import Gateway, open_gateway, open_ports
+from mimawari.net.http import Fetcher
+from mimawari.net.ways import open_ways
+from mimawari.settings import Settings
+from mimawari.sim.hooks import KEY, Hooks
+from mimawari.sim.live import RESOLVER, Live
+from mimawari.sim.live_programme import Programme, Shot
+from mimawari.sim.world import World
+from mimawari.watches.streams import watch
+from mimawari.watches.streams.pod import PodWorker
+from mimawari.watches.streams.pods import name_pod
+from tests.app.ground import Api, open_api
+from tests.conftest import Databases
+from tests.faults.world import running_site
+from tests.streams.api_ground import MONITORS
+
+INNER_KEY = "the-inner-key"
+VIDEO = "inapod00001"
+WHOLE = ["stream.started", "alert.blackout", "alert.blackout_recovered", "stream.ended"]
+PATIENCE_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class Lossy(Gateway):
+    """A gateway whose every other reply is lost on its way, after all was done."""
+
+    inner: Gateway
+    asked: int = 0
+    lost: list[str] = field(default_factory=list)
+
+    async def ask(self, method: str, path: str, **given: Any) -> Mapping[str, Any]:
+        """Ask, and lose the reply every other time."""
+        answer = await self.inner.ask(method, path, **given)
+        self.asked += 1
+        if method == "PUT" and self.asked % 2:
+            self.lost.append(path)
+            raise StoreDown("the reply was lost")
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A gateway with its internal API, a stream, and a way to run a pod's worker."""
+
+    api: Api
+    settings: Settings
+    clock: RealClock
+    live: Live
+
+    async def finish(self, monitor_id: str) -> None:
+        """Let the stream go black and end in a moment, once it was looked into."""
+        while not (await self.show(monitor_id))["statistics"]["total_segments_analyzed"]:
+            await asyncio.sleep(0.7)
+        programme = self.live.programmes[VIDEO]
+        start = float(round((self.clock.now() - programme.starts_at).total_seconds()) + 1)
+        shots = (Shot(what="black", start=start, end=start + 2),)
+        self.live.put(replace(programme, shots=shots, seconds=start + 3))
+
+    async def add(self) -> str:
+        """Have the stream monitored."""
+        body = {
+            "stream_url": f"https://www.youtube.com/watch?v={VIDEO}",
+            "callback_url": "https://93.184.215.14/hook",
+            "config": {"check_interval_sec": 1, "blackout_threshold_sec": 1},
+        }
+        reply = await self.api.http.post(MONITORS, json=body)
+        return str(reply.json()["monitor_id"])
+
+    async def show(self, monitor_id: str) -> Any:
+        """Show a monitor."""
+        return (await self.api.http.get(f"{MONITORS}/{monitor_id}")).json()
+
+    async def told(self, monitor_id: str) -> list[str]:
+        """List what is kept of what was told, oldest first."""
+        reply = await self.api.http.get(f"{MONITORS}/{monitor_id}/events")
+        return [one["event_type"] for one in reply.json()["events"]][::-1]
+
+    @asynccontextmanager
+    async def worker(self, monitor_id: str, *, is_lossy: bool = False) -> AsyncIterator[PodWorker]:
+        """Open what runs in a pod."""
+        clock, watches = self.clock, self.api.system.watches
+        async with open_gateway(self.settings) as gateway:
+            store = cast("Store", open_ports(gateway, clock))
+            async with open_ways(self.settings, store, clock) as ways:
+                http = partial(Fetcher, ways)
+                heard = Lossy(gateway) if is_lossy else gateway
+                yield PodWorker(
+                    heard,
+                    clock,
+                    lambda: Context(store, clock, watches, http),
+                    name_pod(monitor_id),
+                )
+
+
+@pytest.fixture
+async def place(databases: Databases, tmp_path: Path) -> AsyncIterator[Place]:
+    clock = RealClock()
+    live = Live(clock, 1, has_catalogue=False)
+    starts_at = clock.now() - timedelta(seconds=20)
+    live.put(Programme(video_id=VIDEO, title="見", starts_at=starts_at, segment_seconds=1.0))
+    async with running_site(World(clock, (live, Hooks(clock)), 1)) as address:
+        given: dict[str, Any] = {
+            "webhook_key": KEY,
+            "streams_runner": "kubernetes",
+            "internal_key": SecretStr(INNER_KEY),
+            "streams_resolver_url": f"{address}{RESOLVER}",
+            "allow_hosts": (address.removeprefix("http://"),),
+        }
+        async with open_api(await databases.ready(), tmp_path, watches=(watch,), **given) as api:
+            inner = make_internal_app(api.system, INNER_KEY.encode())
+            async with running_site(inner) as gateway_url:
+                settings = api.system.settings.model_copy(update={"gateway_url": gateway_url})
+                yield Place(api, settings, clock, live)
+
+
+async def test_a_stream_is_watched_to_its_end_and_then_there_is_nothing_to_do(place: Place) -> None:
+    monitor_id = await place.add()
+    async with asyncio.timeout(PATIENCE_SECONDS), place.worker(monitor_id) as worker:
+        assert not worker.is_ready
+        await asyncio.gather(worker.run(is_shared=False), place.finish(monitor_id))
+        assert worker.is_ready
+    assert await place.told(monitor_id) == WHOLE
+    shown = await place.show(monitor_id)
+    assert (shown["status"], shown["statistics"]["blackout_events"]) == ("completed", 1)
+
+
+async def test_events_whose_reply_is_lost_are_told_once(place: Place) -> None:
+    monitor_id = await place.add()
+    async with (
+        asyncio.timeout(PATIENCE_SECONDS),
+        place.worker(monitor_id, is_lossy=True) as worker,
+    ):
+        await asyncio.gather(worker.run(is_shared=False), place.finish(monitor_id))
+    assert await place.told(monitor_id) == WHOLE
+    shown = await place.show(monitor_id)
+    assert (shown["status"], shown["statistics"]["blackout_events"]) == ("completed", 1)
+
+
+async def test_of_two_that_run_one_monitor_the_first_gives_way(place: Place) -> None:
+    monitor_id = await place.add()
+    async with (
+        asyncio.timeout(PATIENCE_SECONDS),
+        place.worker(monitor_id) as first,
+        place.worker(monitor_id) as second,
+    ):
+        earlier = asyncio.create_task(first.run(is_shared=True))
+        while not first.is_ready:
+            await asyncio.sleep(0.01)
+        later = asyncio.create_task(second.run(is_shared=True))
+        await earlier
+        assert not later.done()
+        await asyncio.gather(later, place.finish(monitor_id))
+    assert await place.told(monitor_id) == WHOLE
+
+
+async def test_a_pod_of_which_nobody_knows_ends_at_once(place: Place) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS), place.worker("mon-unknown") as worker:
+        await worker.run(is_shared=False)
+        assert not worker.is_ready
+
+
+async def test_a_stop_brings_what_is_under_way_to_its_end(place: Place) -> None:
+    monitor_id = await place.add()
+    async with asyncio.timeout(PATIENCE_SECONDS), place.worker(monitor_id) as worker:
+        running = asyncio.create_task(worker.run(is_shared=False))
+        while not worker.is_ready:
+            await asyncio.sleep(0.01)
+        worker.stop()
+        await running
+    told = await place.told(monitor_id)
+    assert told == WHOLE[: len(told)]
+    assert (await place.show(monitor_id))["status"] in {"initializing", "monitoring"}
+
+
+async def test_limits_are_those_of_the_gateway(place: Place) -> None:
+    async with httpx2.AsyncClient(
+        base_url=place.settings.gateway_url, headers={"X-Internal-API-Key": INNER_KEY}
+    ) as http:
+        # Whatever a pod says of it, our own word counts.
+        body = {"name": "streams.resolve", "count": 1_000_000, "per": 1, "caller": "a-pod"}
+        replies = [(await http.post("/internal/v1/limits/acquire", json=body)).json()
+                   for _ in range(2)]  # fmt: skip
+        assert replies[0]["grant_id"]
+        assert replies[1]["wait"]["blocked_by"] == "limit streams.resolve"
+        refused = await http.post("/internal/v1/limits/acquire", json={**body, "count": 0})
+        assert refused.status_code == 422
+        alone = await http.post(
+            "/internal/v1/limits/acquire", json=body, headers={"X-Internal-API-Key": "wrong"}
+        )
+        assert alone.status_code == 401
+
+
+async def test_breakers_and_what_is_remembered_are_those_of_the_gateway(place: Place) -> None:
+    async with open_gateway(place.settings) as gateway:
+        ports = open_ports(gateway, place.clock)
+        assert await ports.breaker.find("youtube") is None
+        assert await ports.breaker.check("youtube") is None
+        until = place.clock.now() + timedelta(hours=1)
+        policy = place.api.system.watches.breaker("youtube")
+        await ports.breaker.failed("youtube", policy, "blocked", until)
+        kept = await place.api.store.breaker.find("youtube")
+        assert kept == await ports.breaker.find("youtube")
+        await ports.breaker.worked("youtube")
+        assert await ports.cache.get("k") is None
+        await ports.cache.set("k", b"\x00\xff", timedelta(minutes=1))
+        assert await place.api.store.cache.get("k") == b"\x00\xff" == await ports.cache.get("k")
+        limit = place.api.system.watches.limit("streams.resolve")
+        await ports.limiter.hold(limit.name, until, "asked to")
+        assert (await place.api.store.limiter.peek(limit)) is not None
