@@ -4,10 +4,22 @@ from collections import Counter
 
 import pytest
 
-from tests.servers import ENGINES
+from tests.servers import BACKENDS
 
-PORTS = ("queue", "schedule", "limiter", "breaker", "cursor", "outbox", "cache", "clock", "commit")
-VARIANTS = (*ENGINES, "real", "scaled", "virtual")
+PORTS = (
+    "queue",
+    "schedule",
+    "limiter",
+    "breaker",
+    "streaks",
+    "pauses",
+    "cursor",
+    "outbox",
+    "cache",
+    "clock",
+    "commit",
+)
+VARIANTS = (*BACKENDS, "real", "scaled", "virtual")
 
 
 def _place(nodeid: str) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@ from mimawari.errors import Wait
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.values import BreakerPolicy, BreakerView
 from mimawari.store.sql import SqlStore
+from tests.stores import open_again
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MICROSECOND = timedelta(microseconds=1)
@@ -20,7 +21,7 @@ ONCE = BreakerPolicy(failures=1, cool_for=HOUR, trial_for=timedelta(minutes=10))
 @pytest.fixture
 async def twin(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
     """The same database as another process opens it."""
-    twin = SqlStore(store.database.url.render_as_string(hide_password=False), clock)
+    twin = open_again(store, clock)
     yield twin
     await twin.close()
 

@@ -9,6 +9,7 @@ import pytest
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.store.sql import SqlStore
+from tests.stores import open_again
 
 HOUR, MICROSECOND = timedelta(hours=1), timedelta(microseconds=1)
 
@@ -16,7 +17,7 @@ HOUR, MICROSECOND = timedelta(hours=1), timedelta(microseconds=1)
 @pytest.fixture
 async def twin(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
     """The same database as another process opens it."""
-    twin = SqlStore(store.database.url.render_as_string(hide_password=False), clock)
+    twin = open_again(store, clock)
     yield twin
     await twin.close()
 

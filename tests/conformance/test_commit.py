@@ -15,6 +15,7 @@ from mimawari.kernel.signal import JOBS, OUTBOX
 from mimawari.kernel.values import Delivery, Entry, Event
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import meta
+from tests.stores import open_again
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -26,7 +27,7 @@ class Failure(Exception): ...
 @pytest.fixture
 async def rival(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
     """A second store on the same database, as another process would have it."""
-    rival = SqlStore(store.database.url.render_as_string(hide_password=False), clock)
+    rival = open_again(store, clock)
     yield rival
     await rival.close()
 

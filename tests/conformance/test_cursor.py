@@ -7,6 +7,7 @@ import pytest
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.store.sql import SqlStore
+from tests.stores import open_again
 
 HOSTILE = [
     "'; DROP TABLE cursors; --",
@@ -23,7 +24,7 @@ HOSTILE = [
 @pytest.fixture
 async def twin(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
     """The same database as another process opens it."""
-    twin = SqlStore(store.database.url.render_as_string(hide_password=False), clock)
+    twin = open_again(store, clock)
     yield twin
     await twin.close()
 

@@ -13,6 +13,7 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.values import Delivery, Event, NewEvent
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import lanes, outbox
+from tests.stores import open_again
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 MICROSECOND = timedelta(microseconds=1)
@@ -21,7 +22,7 @@ MICROSECOND = timedelta(microseconds=1)
 @pytest.fixture
 async def twin(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
     """The same database as another process opens it."""
-    twin = SqlStore(store.database.url.render_as_string(hide_password=False), clock)
+    twin = open_again(store, clock)
     yield twin
     await twin.close()
 

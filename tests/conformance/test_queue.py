@@ -10,6 +10,7 @@ import pytest
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, JobView, Lease, NewJob, State, Want
 from mimawari.store.sql import SqlStore
+from tests.stores import open_again
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -18,7 +19,7 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 async def rival(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
     """A second store on the same database, as another process would have it."""
-    rival = SqlStore(store.database.url.render_as_string(hide_password=False), clock)
+    rival = open_again(store, clock)
     yield rival
     await rival.close()
 

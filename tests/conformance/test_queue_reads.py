@@ -12,6 +12,7 @@ from mimawari.kernel.job import SUSPECT_AFTER, End, Job, JobView, NewJob, State,
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.jobs import PURGE_BATCH
 from mimawari.store.sql.tables import jobs
+from tests.stores import open_again
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -22,7 +23,7 @@ UNSTORABLE = "nul \x00 bell \x07 lone \ud800 surrogates \udfff"
 @pytest.fixture
 async def rival(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
     """A second store on the same database, as another process would have it."""
-    rival = SqlStore(store.database.url.render_as_string(hide_password=False), clock)
+    rival = open_again(store, clock)
     yield rival
     await rival.close()
 

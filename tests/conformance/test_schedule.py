@@ -13,6 +13,7 @@ from mimawari.kernel.signal import SCHEDULE
 from mimawari.kernel.values import Entry, Move
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import schedule
+from tests.stores import open_again
 
 HOUR = timedelta(hours=1)
 NAMES = [
@@ -34,7 +35,7 @@ UNSTORABLE = "nul \x00 bell \x07 lone \ud800 surrogates \udfff"
 @pytest.fixture
 async def rival(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
     """A second store on the same database, as another process would have it."""
-    rival = SqlStore(store.database.url.render_as_string(hide_password=False), clock)
+    rival = open_again(store, clock)
     yield rival
     await rival.close()
 

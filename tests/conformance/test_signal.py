@@ -12,6 +12,7 @@ from mimawari.kernel.job import Job, NewJob, Want
 from mimawari.kernel.signal import JOBS, OUTBOX, SCHEDULE, Bell, LocalSignal
 from mimawari.kernel.values import Entry, NewEvent
 from mimawari.store.sql import SqlStore
+from tests.stores import open_again
 
 HOUR = timedelta(hours=1)
 # Longer than it takes any engine to hear of a put.
@@ -21,7 +22,7 @@ QUIET = timedelta(seconds=2.2)
 @pytest.fixture
 async def twin(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
     """The same database as another process opens it."""
-    twin = SqlStore(store.database.url.render_as_string(hide_password=False), clock)
+    twin = open_again(store, clock)
     yield twin
     await twin.close()
 

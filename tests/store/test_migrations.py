@@ -15,17 +15,20 @@ from sqlalchemy.dialects import mysql
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.job import NewJob
+from mimawari.notify.tables import metadata as notify
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.engine import Session
 from mimawari.store.sql.migrate import find_version, upgrade
 from mimawari.store.sql.tables import metadata
+from mimawari.watches.books.tables import metadata as books
 from mimawari.watches.hot.tables import metadata as hot
 from mimawari.watches.prices.tables import metadata as prices
 from mimawari.watches.rentals.tables import metadata as rentals
+from mimawari.watches.streams.tables import metadata as streams
 from tests.conftest import Databases
 
-HEAD = "0005"
-ALL = [metadata, hot, prices, rentals]
+HEAD = "0012"
+ALL = [metadata, books, hot, notify, prices, rentals, streams]
 """The tables of the kernel and of every watch."""
 
 

@@ -1,0 +1,48 @@
+#!lua flags=allow-oom
+-- Hand out due jobs and note until when; return, in JSON, want, id and version of each.
+-- ARGV: now, then of each want: queue, usual priority, how many, lease until, suspects too.
+
+local now, claimed, suspected = tonumber(ARGV[1]), {}, false
+
+local function give(queue, id, job, until_at, number_of_want)
+  table.insert(claimed, {number_of_want, id, number(job.version)})
+  job.place, job.version, job.due = CLAIMED, job.version + 1, until_at
+  hold(queue, id, job, now)
+  keep(queue, id, job)
+end
+
+for at = 2, #ARGV, 5 do
+  local queue, usual, want = ARGV[at], ARGV[at + 1], (at - 2) / 5
+  local room, until_at = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  promote(queue, usual, now)
+  while room > 0 do
+    local first = redis.call('ZRANGE', queue .. ':levels', 0, 0)[1]
+    if not first then break end
+    local messages = redis.call('RPOP', level(queue, usual, first), room)
+    for _, message in ipairs(messages or {}) do
+      local id = id_of(message)
+      local job = id and find(queue, id)
+      if job and job.place == READY then
+        give(queue, id, job, until_at, want)
+        room = room - 1
+      elseif not id then
+        -- Not ours; a person may find out whose.
+        redis.call('LPUSH', queue .. ':deadletter', message)
+      end
+    end
+    if redis.call('EXISTS', level(queue, usual, first)) == 0 then
+      redis.call('ZREM', queue .. ':levels', first)
+    end
+  end
+  if room > 0 and ARGV[at + 4] == '1' and not suspected then
+    local due = redis.call('ZRANGE', queue .. ':suspects', '-inf', number(now), 'BYSCORE', 'LIMIT', 0, 1)
+    local job = due[1] and find(queue, due[1])
+    if due[1] then redis.call('ZREM', queue .. ':suspects', due[1]) end
+    if job then
+      suspected = true
+      give(queue, due[1], job, until_at, want)
+    end
+  end
+end
+
+return #claimed > 0 and cjson.encode(claimed) or '[]'
