@@ -1,14 +1,15 @@
 """What people ask for now: put before others, waited for as long as it makes sense."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.job import AT_ONCE, JobView, NewJob, State
 from mimawari.kernel.waiting import wait_for_end
+from mimawari.kernel.watch import WORKER
 from mimawari.kernel.why import why
-from mimawari.kernel.worker import ALIVE
+from mimawari.kernel.worker import alive_key
 
 TRIES = 3
 
@@ -35,9 +36,9 @@ async def ask_for(system: System, job: NewJob) -> str:
     raise BadInput("others ask for the same at this moment; ask again", code="busy")
 
 
-async def is_running(system: System) -> bool:
-    """Say whether a worker is running, in whatever process."""
-    return await system.store.cache.get(ALIVE) is not None
+async def is_running(system: System, role: str = WORKER) -> bool:
+    """Say whether a worker of a role is running, in whatever process."""
+    return await system.store.cache.get(alive_key(role)) is not None
 
 
 async def wait(system: System, job_id: str, until: datetime) -> JobView | None:
@@ -69,13 +70,18 @@ def check(job: JobView | None, what: str) -> None:
 
 async def find_later(system: System, job_id: str) -> Later:
     """Tell when a job runs, and why not now."""
+    found = await find_own(system, job_id)
+    if await is_running(system):
+        return found
+    return replace(found, reason="no worker is running; start one with `mimawari serve`")
+
+
+async def find_own(system: System, job_id: str) -> Later:
+    """Tell when a job runs, and why not now, to whoever runs a worker."""
     answer = await why(system.store, system.clock, system.watches, job_id)
-    reason = answer.reason if answer else "on its way"
-    if not await is_running(system):
-        reason = "no worker is running; start one with `mimawari serve`"
     return Later(
         job_id=job_id,
         next_at=answer.next_at if answer else None,
-        reason=reason,
+        reason=answer.reason if answer else "on its way",
         blocked_by=answer.blocked_by if answer else None,
     )
