@@ -1,149 +1,255 @@
-"""The demo: the whole system on a simulated site, in a folder that is thrown away."""
+"""The demo: all watches on the simulated world, in a folder that is thrown away."""
 
 import asyncio
+import gc
 import os
 import signal
+import socket
+import sys
 import tempfile
-from collections.abc import AsyncIterator
+import webbrowser
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
+from threading import Thread
 
 import uvicorn
 from pydantic import SecretStr
-from rich.console import Group
-from rich.live import Live
-from rich.table import Table
-from sqlalchemy import select
+from rich.progress import BarColumn, Progress, TextColumn
 
 from mimawari import log, show
+from mimawari.app.demo_cast import (
+    PACE,
+    PROGRAMMES,
+    SEED,
+    STARTS_AT,
+    TRADED,
+    add_present,
+)
+from mimawari.app.demo_past import DAYS, lay_past
+from mimawari.app.demo_play import play
 from mimawari.app.keys import key_file
+from mimawari.app.listening import Uvicorn, listen
 from mimawari.app.ops import System
-from mimawari.app.serve import Uvicorn, listen, serve
+from mimawari.app.serve import serve
+from mimawari.app.world import HOST
 from mimawari.errors import BadInput
-from mimawari.kernel.values import Entry
-from mimawari.kernel.why import why
-from mimawari.settings import Settings, load_settings
-from mimawari.sim.counting import CountingSite
-from mimawari.watches import example
-from mimawari.watches._template import sync
-from mimawari.watches._template.tables import pages
+from mimawari.kernel.clock import Mark, RealClock, ScaledClock, VirtualClock
+from mimawari.kernel.ports import Clock
+from mimawari.kernel.watch import Watch
+from mimawari.settings import DEFAULTS, Settings, load_settings
+from mimawari.sim.hooks import KEY
+from mimawari.sim.live import RESOLVER, Live
+from mimawari.sim.mail import Mail
+from mimawari.sim.world import World, make_world
+from mimawari.watches import INSTALLED
+from mimawari.web.session import ONCE_FOR, make_once
 
-SCALE = 60.0
-PAGES = ("bridge", "garden", "harbour", "market", "station")
-EVERY = timedelta(minutes=5)
-REFRESH_SECONDS = 0.5
+SOON = """Everything is made up, and nothing leaves this machine. The link logs in once.
+In the first two minutes, without a click: a ranking that moves, a price alert, a site that
+turns us away and is left alone for an hour, a search for books that comes to its end, a stream
+that goes black and its webhook, and a mail with new books."""
 
 
-async def run_demo(seconds: float | None) -> None:
-    """Serve the example watch and its site until stopped; a second is a minute."""
-    with tempfile.TemporaryDirectory(prefix="mimawari-demo-") as folder:
-        settings = _settings(Path(folder))
-        with (settings.data / "log").open("w", encoding="utf-8") as lines:
-            log.configure("info", lines)
-            loop = asyncio.get_running_loop()
-            if seconds is not None:
-                loop.call_later(seconds, os.kill, os.getpid(), signal.SIGTERM)
-            await serve(settings, [example], around=_shown)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What a demo needs before it starts."""
+
+    world: World
+    address: str
+    settings: Settings
+    seconds: float | None
+
+
+class WorldClock:
+    """The clock of a world: a virtual one while its past is laid in, another from then on."""
+
+    def __init__(self, past: Clock) -> None:
+        self._clock = past
+
+    def go_by(self, clock: Clock) -> None:
+        """Go by another clock from now on."""
+        self._clock = clock
+
+    def now(self) -> datetime:
+        """Return the time, aware and in UTC."""
+        return self._clock.now()
+
+    def mark(self) -> Mark:
+        """Return this moment in true time."""
+        return self._clock.mark()
+
+    async def sleep(self, span: timedelta) -> None:
+        """Sleep for as long as said on the clock of now."""
+        await self._clock.sleep(span)
+
+
+async def run_demo(seconds: float | None, scale: float) -> None:
+    """Serve all watches and their world until stopped; by itself after some seconds if said."""
+    with tempfile.TemporaryDirectory(prefix="mimawari-demo-") as name:
+        folder = Path(name)
+        with (folder / "log").open("w", encoding="utf-8") as lines:
+            # Of what is laid in only trouble is worth a line.
+            log.configure("warning", lines)
+            async with staged(folder, seconds, scale) as stage:
+                log.configure("info", lines)
+                watches = _stretched(INSTALLED, scale)
+                await serve(stage.settings, watches, around=partial(_shown, stage))
 
 
 @asynccontextmanager
-async def _shown(system: System, address: str | None) -> AsyncIterator[None]:
-    """Run the simulated site and show what happens for as long as the system runs."""
-    async with _site(system):
-        _greet(system, str(address))
-        watching = asyncio.create_task(_watch(system))
-        try:
-            yield
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+async def staged(folder: Path, seconds: float | None, scale: float) -> AsyncIterator[Stage]:
+    """Lay the past in, and serve the world on loopback from then on."""
+    past = VirtualClock(STARTS_AT - timedelta(days=DAYS))
+    clock = WorldClock(past)
+    world = make_world(clock, SEED, TRADED)
+    # What is made now stays; looking through it again and again for rubbish takes a while.
+    gc.freeze()
+    with listen(HOST, 0) as taken:
+        address = f"http://{HOST}:{taken.getsockname()[1]}"
+        async with world.find(Mail).open(HOST) as smtp_port:
+            settings = _settings(folder, address, smtp_port)
+            with _progress() as shown:
+                line = shown.add_task(f"{DAYS} days are laid in", total=1.0)
+                await lay_past(
+                    settings, world, past, lambda done: shown.update(line, completed=done)
+                )
+            anchor = find_anchor(scale, RealClock().now())
+            clock.go_by(ScaledClock(scale, anchor))
+            settings = settings.model_copy(update={"time_scale": scale, "time_anchor": anchor})
+            async with _served(world, taken):
+                yield Stage(world=world, address=address, settings=settings, seconds=seconds)
 
 
-def _settings(folder: Path) -> Settings:
-    given = load_settings()
-    update = {
-        "data": folder, "database_url": "", "time_scale": SCALE, "api_keys": (),
-        "allow_hosts": ("127.0.0.1",), "sentry_dsn": SecretStr(""), "bugsnag_key": SecretStr(""),
-    }  # fmt: skip
+def find_anchor(scale: float, now: datetime) -> datetime:
+    """Tell from when scaled time must be counted for the demo's own time to begin now."""
+    return now + (now - STARTS_AT) / (scale - 1)
+
+
+def _settings(folder: Path, address: str, smtp_port: int) -> Settings:
+    """Point everything at the world, whatever the environment says, and nothing elsewhere."""
+    given = {
+        "data": folder,
+        "port": _find_port(load_settings().port),
+        "is_demo": True,
+        "allow_hosts": (address.removeprefix("http://"),),
+        "mercari_url": address,
+        "mercari_api_url": address,
+        "rentals_url": address,
+        "google_books_url": address,
+        "streams_resolver_url": f"{address}{RESOLVER}",
+        "webhook_key": SecretStr(KEY),
+        "books_key": SecretStr("demo"),
+        "smtp_host": HOST,
+        "smtp_port": smtp_port,
+        "smtp_security": "none",
+        "mail_from": "books@example.org",
+        "mail_to": ("you@example.org",),
+        **PACE,
+    }
+    return DEFAULTS.model_copy(update=given)
+
+
+def _find_port(wanted: int) -> int:
     try:
-        listen(given.host, given.port).close()
+        listen(HOST, wanted).close()
     except BadInput:
         # The usual port is taken, perhaps by a real system; the demo does not mind another.
-        update["port"] = 0
-    return given.model_copy(update=update)
+        return 0
+    return wanted
+
+
+def _stretched(watches: Sequence[Watch], scale: float) -> list[Watch]:
+    """Give jobs as much real time as they have usually: this machine works no faster."""
+    return [
+        replace(
+            watch,
+            tasks=tuple(
+                replace(
+                    task, lease_for=task.lease_for * scale, timeout_for=task.timeout_for * scale
+                )
+                for task in watch.tasks
+            ),
+        )
+        for watch in watches
+    ]
 
 
 @asynccontextmanager
-async def _site(system: System) -> AsyncIterator[None]:
-    taken = listen("127.0.0.1", 0)
-    host, port = taken.getsockname()
-    site = Uvicorn(uvicorn.Config(CountingSite(system.clock), log_config=None, access_log=False))
-    serving = asyncio.create_task(site.serve([taken]))
-    await _place_pages(system, f"http://{host}:{port}/page")
+async def _served(world: World, taken: socket.socket) -> AsyncIterator[None]:
+    live = world.find(Live)
+    for programme in PROGRAMMES:
+        live.put(programme)
+    config = uvicorn.Config(
+        world, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=2
+    )
+    server = Uvicorn(config)
+    serving = asyncio.create_task(server.serve([taken]))
     try:
         yield
     finally:
-        site.should_exit = True
+        server.should_exit = True
         await serving
 
 
-async def _place_pages(system: System, address: str) -> None:
-    now = system.clock.now()
-    async with system.store.edit() as tx:
-        for number, page in enumerate(PAGES):
-            url = f"{address}/{page}"
-            await sync.save_page(tx, page, url, EVERY)
-            tx.place(
-                Entry(
-                    member=sync.member_of(page),
-                    kind="example.read",
-                    args={"page": page, "url": url, "every_s": int(EVERY.total_seconds())},
-                    next_at=now + EVERY * number / len(PAGES),
-                    every=EVERY,
-                    reason="first run, spread out",
-                )
-            )
+@asynccontextmanager
+async def _shown(stage: Stage, system: System, address: str | None) -> AsyncIterator[None]:
+    """Add what is watched from now on, tell where to look, and let things go wrong."""
+    await add_present(system)
+    word = await make_once(system.store.cache, ONCE_FOR * stage.settings.time_scale)
+    link = f"{address}/login?once={word}"
+    _greet(stage, system, link)
+    _open_browser(link)
+    if stage.seconds is not None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(stage.seconds, os.kill, os.getpid(), signal.SIGTERM)
+    playing = asyncio.create_task(play(stage.world, partial(_say, stage.world)))
+    try:
+        yield
+    finally:
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
 
 
-def _greet(system: System, address: str) -> None:
-    data = system.settings.data
+def _greet(stage: Stage, system: System, link: str) -> None:
+    scale = stage.settings.time_scale
     show.console.rule("Mimawari 見回り: the demo")
-    show.console.print(
-        "The whole system goes round to a simulated site of five pages; a second is a minute.\n"
-        "In another terminal, try:\n\n"
-        f"  key=$(cat {key_file(system.settings)})\n"
-        f'  curl -H "X-API-Key: $key" "{address}/api/why?name=example:garden"\n'
-        f'  curl -H "X-API-Key: $key" "{address}/api/jobs?limit=3"\n'
-        f"  tail -f {data / 'log'}\n\n"
-        "Ctrl-C stops it and leaves nothing behind.\n",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+    show.facts(
+        {
+            "look": link,
+            "key": f"cat {key_file(system.settings)}",
+            "world": f"{stage.address}/",
+            "mail": f"{stage.address}/mail/",
+            "webhooks": f"{stage.address}/hooks/demo",
+            "log": f"tail -f {system.settings.data / 'log'}",
+            "a second is": f"{scale:g} s",
+            "stop": "Ctrl-C, which leaves nothing behind",
+        }
+    )
+    show.console.print(f"\n{SOON}\n", highlight=False, markup=False, soft_wrap=True)
+
+
+def _say(world: World, words: str) -> None:
+    now = world.clock.now().astimezone(DEFAULTS.zone)
+    show.console.print(f"{now:%H:%M}  {words}", highlight=False, markup=False)
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        console=show.complaints,
+        transient=True,
+        disable=not show.complaints.is_terminal,
     )
 
 
-async def _watch(system: System) -> None:
-    with Live(console=show.console, auto_refresh=False, transient=False) as live:
-        while True:
-            live.update(await _picture(system), refresh=True)
-            await asyncio.sleep(REFRESH_SECONDS)
-
-
-async def _picture(system: System) -> Group:
-    now = system.clock.now()
-    table = Table("page", "number", "readings", "next round", "why")
-    async with system.store.read() as reader:
-        rows = (await reader.execute(select(pages).order_by(pages.c.name))).all()
-    for row in rows:
-        answer = await why(system.store, system.clock, system.watches, sync.member_of(row.name))
-        table.add_row(
-            row.name,
-            str(row.number or "–"),
-            str(row.readings),
-            show.when(answer.next_at, now) if answer else "–",
-            show.cell(answer.reason) if answer else "–",
-        )
-    counts = await system.store.queue.counts()
-    line = "   ".join(f"{state} {count}" for state, count in counts.items())
-    return Group(table, f"{now:%Y-%m-%d %H:%M} UTC   {line}")
+def _open_browser(link: str) -> None:
+    """Open the link where somebody sits before a screen; whether that works is no matter."""
+    has_screen = sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
+    if has_screen and show.console.is_terminal:
+        # A browser may take its time, for which nobody waits.
+        Thread(target=webbrowser.open, args=(link,), daemon=True).start()
