@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import MutableMapping
 from typing import Any, TextIO
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -23,6 +24,7 @@ _SECRET_TEXT = re.compile(
     r"('[^']*'|\"[^\"]*\"|[^\s'\"&,;]+)"
 )
 STRUCK = "***"
+_WEB = ("http", "https")
 _TOP = ("timestamp", "level", "component", "event")
 _NOT_SECRET = frozenset({"dedupe_key"})
 
@@ -44,6 +46,23 @@ def strike(value: Any, name: str = "") -> Any:
     if _SECRET_NAME.search(name) and name not in _NOT_SECRET:
         return STRUCK
     return _SECRET_TEXT.sub(_struck, _SECRET_URL.sub(rf"\1:{STRUCK}@", clean(str(value))))
+
+
+def hide_secrets(address: str) -> str:
+    """Write where something goes, without what only its owner may know."""
+    scheme, slashes, _ = address.partition("://")
+    if not slashes:
+        return str(strike(address))
+    # Of other services the host itself may be a key.
+    if scheme.lower() not in _WEB:
+        return f"{scheme}://{STRUCK}"
+    try:
+        parts = urlsplit(address)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return f"{scheme}://{STRUCK}"
+    rest = f"/{STRUCK}" if parts.path.strip("/") or parts.query else ""
+    return f"{parts.scheme}://{parts.hostname}{port}{rest}"
 
 
 def _struck(found: re.Match[str]) -> str:
@@ -83,6 +102,24 @@ def _message(record: logging.LogRecord) -> str:
     except (TypeError, ValueError, KeyError):
         # A library's own mistake in its arguments is no reason to lose its line.
         return str(record.msg)
+
+
+def tell_plainly(component: str, stream: TextIO | None = None) -> None:
+    """Write what one part tells as plain lines, for a person who waits for it, and no other."""
+
+    def plain(_logger: object, _method: str, line: Line) -> str:
+        if line.get("component") != component:
+            raise structlog.DropEvent
+        mark = "[WARN]" if line.get("level") == "warning" else ""
+        words = [line.get("event"), line.get("reason")]
+        return mark + str(strike(": ".join(str(word) for word in words if word)))
+
+    structlog.configure(
+        processors=[structlog.processors.add_log_level, plain],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.WriteLoggerFactory(stream or sys.stderr),
+        cache_logger_on_first_use=False,
+    )
 
 
 def configure(level: str, stream: TextIO | None = None) -> None:

@@ -62,23 +62,30 @@ Cell = Callable[[Any], str]
 
 def table(rows: Sequence[Any], columns: Mapping[str, Cell], *, empty: str) -> None:
     """Show rows, or a sentence that says what to do when there are none."""
-    if not rows:
-        console.print(empty)
-        return
+    console.print(lay_table(rows, columns) if rows else empty)
+
+
+def lay_table(rows: Sequence[Any], columns: Mapping[str, Cell]) -> Table:
+    """Lay out rows as they are shown."""
     shown = Table(box=None, header_style="bold", pad_edge=False)
     for name in columns:
         shown.add_column(name, overflow="fold", no_wrap=name == "id")
     for row in rows:
         shown.add_row(*(cell(row) for cell in columns.values()))
-    console.print(shown)
+    return shown
 
 
 def facts(pairs: Mapping[str, str]) -> None:
     """Show one thing, a fact a line."""
-    width = max(map(len, pairs))
-    for name, value in pairs.items():
+    for line in lay_facts(pairs):
         # Never broken over lines, so that a path or an address can be copied whole.
-        console.print(f"[bold]{name:{width}}[/]  {value}", soft_wrap=True, highlight=False)
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def lay_facts(pairs: Mapping[str, str]) -> list[str]:
+    """Lay out one thing, a fact a line."""
+    width = max(map(len, pairs))
+    return [f"[bold]{name:{width}}[/]  {value}" for name, value in pairs.items()]
 
 
 def say(sentence: str) -> None:

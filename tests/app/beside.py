@@ -18,7 +18,13 @@ class Beside:
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
-        self.sleeping = 0
+        self._ends: list[datetime] = []
+
+    @property
+    def sleeping(self) -> int:
+        """How many sleep; nobody does as long as one whose time has come does not know it yet."""
+        is_due = any(end <= self._clock.now() for end in self._ends)
+        return 0 if is_due else len(self._ends)
 
     def now(self) -> datetime:
         """Return the time."""
@@ -31,12 +37,12 @@ class Beside:
     async def sleep(self, span: timedelta) -> None:
         """Sleep until the clock has been moved on by as long as said."""
         until = self._clock.now() + span
-        self.sleeping += 1
+        self._ends.append(until)
         try:
             while self._clock.now() < until:
                 await asyncio.sleep(BLINK_SECONDS)
         finally:
-            self.sleeping -= 1
+            self._ends.remove(until)
 
     async def answer(self, asking: Coroutine[Any, Any, T], rounds: Rounds) -> T:
         """Let a worker work and time pass until something that is asked for is answered."""

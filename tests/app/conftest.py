@@ -36,5 +36,5 @@ def terminal(tmp_path: Path) -> Terminal:
 @pytest.fixture(scope="module")
 async def api(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
     """The API with the example watch, on a SQLite file of its own."""
-    async with open_api(databases.fresh("sqlite"), tmp_path_factory.mktemp("data")) as running:
+    async with open_api(await databases.ready(), tmp_path_factory.mktemp("data")) as running:
         yield running

@@ -10,9 +10,10 @@ from typing import Any
 
 import httpx2
 
+from mimawari.app.answering import start_api
+from mimawari.app.listening import listen
 from mimawari.app.ops import System, opened
 from mimawari.app.reporting import open_reporter
-from mimawari.app.serve import listen, start_api
 from mimawari.kernel.job import End, NewJob, State, Want
 from mimawari.kernel.ports import Clock
 from mimawari.kernel.watch import Watch
@@ -55,6 +56,7 @@ async def open_api(
     rate: int = 1_000_000,
     clock: Clock | None = None,
     watches: Sequence[Watch] = (example,),
+    keys: tuple[bytes, ...] = KEYS,
     **given: Any,
 ) -> AsyncIterator[Api]:
     """Serve the API on a free port, on a clock and with settings if any are given."""
@@ -65,7 +67,7 @@ async def open_api(
             system = replace(system, clock=clock)  # noqa: PLW2901 - the same system, otherwise timed
         taken = listen("127.0.0.1", 0)
         host, port = taken.getsockname()
-        server, serving = start_api(system, KEYS, taken)
+        server, serving = start_api(system, keys, taken)
         address = f"http://{host}:{port}"
         try:
             async with httpx2.AsyncClient(

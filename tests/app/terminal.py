@@ -1,6 +1,7 @@
-"""The command line as a person uses it: the real program in processes of its own."""
+"""The command line as a person uses it, in processes of their own."""
 
 import json
+import multiprocessing
 import os
 import re
 import subprocess
@@ -12,6 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mimawari.app.cli import main
+
+# Loading the program takes longer than most commands: they are forked off a process that has it.
+WARM = multiprocessing.get_context("forkserver")
+WARM.set_forkserver_preload(["tests.app.terminal", "mimawari.app.serve", "mimawari.app.monitor"])
 PROGRAMS = Path(sys.executable).parent
 PATIENCE_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -49,10 +55,24 @@ class Terminal:
     def environment(self, **more: str | bytes) -> dict[str, str | bytes]:
         """Return the variables of a command."""
         basic = {"PATH": os.environ["PATH"], "HOME": str(self.data), "LC_ALL": "C.UTF-8"}
+        # Where the program is found, if not where it was installed.
+        basic |= {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
         return {**basic, "MIMAWARI_DATA": str(self.data), **self.variables, **more}
 
-    def run(self, *words: str | bytes, program: str = "mimawari", **more: str | bytes) -> Said:
-        """Run a command to its end."""
+    def run(self, *words: str | bytes, **more: str | bytes) -> Said:
+        """Run a command to its end, in a process that found the program loaded."""
+        files = self._files("run")
+        process = WARM.Process(target=become, args=(words, self.environment(**more), files))
+        process.start()
+        try:
+            process.join(PATIENCE_SECONDS)
+            assert process.exitcode is not None, "it never ended"
+        finally:
+            process.kill()
+        return Said(process.exitcode, *(path.read_text(encoding="utf-8") for path in files))
+
+    def run_program(self, *words: str, program: str = "mimawari", **more: str) -> Said:
+        """Run the program itself to its end; it takes a while to load."""
         done = subprocess.run(
             [PROGRAMS / program, *words],
             capture_output=True,
@@ -66,9 +86,7 @@ class Terminal:
     @contextmanager
     def serve(self, *words: str, **more: str) -> Iterator["Serving"]:
         """Run `mimawari serve` on a free port for as long as the block lasts."""
-        files = [
-            self.data.parent / f"serve-{time.monotonic_ns()}.{name}" for name in ("out", "err")
-        ]
+        files = self._files("serve")
         with files[0].open("w") as out, files[1].open("w") as err:
             process = subprocess.Popen(
                 [PROGRAMS / "mimawari", "serve", *words],
@@ -81,6 +99,24 @@ class Terminal:
         finally:
             process.kill()
             process.wait()
+
+    def _files(self, name: str) -> list[Path]:
+        """Name files for what a process will say and complain of."""
+        stem = f"{name}-{time.monotonic_ns()}"
+        return [self.data.parent / f"{stem}.{end}" for end in ("out", "err")]
+
+
+def become(
+    words: tuple[str | bytes, ...], variables: dict[str, str | bytes], files: list[Path]
+) -> None:
+    """Be the program from here on, as if these words had been typed."""
+    os.environb.clear()
+    os.environb.update({os.fsencode(k): os.fsencode(v) for k, v in variables.items()})
+    sys.argv = ["mimawari", *map(os.fsdecode, words)]
+    sys.stdout, sys.stderr = (path.open("w", encoding="utf-8") for path in files)
+    os.dup2(sys.stdout.fileno(), 1)
+    os.dup2(sys.stderr.fileno(), 2)
+    main()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +145,9 @@ class Serving:
         return self.process.wait(STOP_SECONDS)
 
 
-def wait_for(condition: Callable[[], object]) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
     """Wait until something is so."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it never came to be"
         time.sleep(0.05)

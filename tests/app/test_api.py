@@ -21,7 +21,7 @@ LATER = datetime(2100, 1, 1, tzinfo=UTC)
 @pytest.fixture
 async def fresh(databases: Databases, tmp_path: Path) -> AsyncIterator[Api]:
     """An API on a database that nothing was put into."""
-    async with open_api(databases.fresh("sqlite"), tmp_path) as running:
+    async with open_api(await databases.ready(), tmp_path) as running:
         yield running
 
 

@@ -57,7 +57,7 @@ async def test_a_number_of_targets_that_there_are_not_is_refused(count: int) -> 
 
 
 def test_the_command_tells_programs_how_it_went(terminal: Terminal) -> None:
-    said = terminal.run("sim", "check", "hot", "--days", "0.1", "--targets", "1", "--json")
+    said = terminal.run_program("sim", "check", "hot", "--days", "0.1", "--targets", "1", "--json")
     found = said.json()
     assert found["ok"] is True
     assert (found["seed"], found["days"], found["differing"]) == (1, 0.1, 0)

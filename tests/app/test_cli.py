@@ -1,9 +1,11 @@
-"""Every command in a process of its own: what it says, how it ends, and never a trace."""
+"""Every command in a process: what it says, how it ends, and never a trace."""
 
 import asyncio
 import json
 import re
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -13,9 +15,9 @@ from mimawari.ids import new_id
 from mimawari.kernel.clock import RealClock
 from mimawari.kernel.job import State
 from mimawari.store.sql import SqlStore
-from mimawari.store.sql.migrate import upgrade
 from tests.app.ground import end, put
 from tests.app.terminal import Terminal
+from tests.ready import lay_tables
 
 HOSTILE = "[red]a[/] \x1b[31mb\x07 日本\n\u202e"
 PASSWORD = "hunter2"
@@ -27,8 +29,7 @@ def filled(terminal: Terminal) -> Terminal:
     terminal.data.mkdir()
 
     async def fill() -> None:
-        store = SqlStore(f"sqlite:///{terminal.data}/mimawari.db", RealClock())
-        await upgrade(store.database)
+        store = SqlStore(await lay_tables(terminal.data / "mimawari.db"), RealClock())
         for state in (State.DONE, State.FAILED, State.PERMANENT_FAIL):
             await end(store, state)
         await put(store, target="example:a", dedupe_key="a key", args={"text": HOSTILE})
@@ -44,7 +45,7 @@ def ids(terminal: Terminal, *words: str) -> list[str]:
 
 
 def test_help_names_every_command(terminal: Terminal) -> None:
-    said = terminal.run("--help")
+    said = terminal.run_program("--help")
     assert said.code == 0
     for name in ("serve", "demo", "sim", "doctor", "db", "jobs", "why", "version"):
         assert f" {name} " in said.out
@@ -52,16 +53,17 @@ def test_help_names_every_command(terminal: Terminal) -> None:
 
 def test_both_names_say_the_version(terminal: Terminal) -> None:
     for program in ("mimawari", "mmw"):
-        said = terminal.run("version", program=program)
+        said = terminal.run_program("version", program=program)
         assert (said.code, said.out, said.err) == (0, f"{__version__}\n", "")
 
 
 def test_the_doctor_finds_a_fresh_machine_well_and_changes_nothing(terminal: Terminal) -> None:
-    said = terminal.run("doctor")
+    said = terminal.run_program("doctor")
     assert (said.code, said.err) == (0, "")
     assert "data folder" in said.out
     checks = terminal.run("doctor", "--json").json()
-    assert {check["name"] for check in checks} >= {"Python", "SQLite", "data folder", "database"}
+    names = {"Python", "SQLite", "live streams", "data folder", "database"}
+    assert {check["name"] for check in checks} >= names
     assert all(check["ok"] and not check["advice"] for check in checks)
     assert list(terminal.data.iterdir()) == []
 
@@ -73,6 +75,21 @@ def test_the_doctor_finds_a_fresh_machine_well_and_changes_nothing(terminal: Ter
 def test_broken_settings_are_named_in_a_sentence(terminal: Terminal, name: str, value: str) -> None:
     sentence = terminal.run("doctor", **{name: value}).refused()
     assert sentence.startswith(f"{name}: ")
+
+
+def test_the_doctor_says_what_to_do_about_a_redis_that_is_not_there(terminal: Terminal) -> None:
+    url = f"redis://:{PASSWORD}@127.0.0.1:1/0"
+    said = terminal.run("doctor", "--json", MIMAWARI_REDIS_URL=url)
+    assert (said.code, said.err) == (1, "")
+    assert PASSWORD not in said.out
+    (bad,) = [check for check in json.loads(said.out) if not check["ok"]]
+    assert (bad["name"], "MIMAWARI_REDIS_URL" in bad["advice"]) == ("Redis", True)
+
+
+def test_a_redis_whose_address_is_none_is_refused_without_repeating_it(terminal: Terminal) -> None:
+    sentence = terminal.run("why", "x", MIMAWARI_REDIS_URL=f"http://{PASSWORD}").refused()
+    assert "MIMAWARI_REDIS_URL" in sentence
+    assert PASSWORD not in sentence
 
 
 def test_the_doctor_says_what_to_do_about_a_database_that_is_not_there(
@@ -112,7 +129,7 @@ def test_a_data_folder_that_is_none_is_a_sentence(
 def test_the_database_is_made_once_and_counted(terminal: Terminal) -> None:
     fresh = terminal.run("db", "info", "--json").json()
     assert (fresh["version"], "jobs" in fresh) == (None, False)
-    first = terminal.run("db", "upgrade")
+    first = terminal.run_program("db", "upgrade")
     assert (first.code, first.out) == (0, f"From version none to {fresh['needed']}.\n")
     second = terminal.run("db", "upgrade")
     assert (second.code, "Up to date already" in second.out) == (0, True)
@@ -149,7 +166,7 @@ def test_jobs_are_listed_newest_first_for_people_and_programs(filled: Terminal) 
 
 
 def test_no_jobs_are_said_in_words(terminal: Terminal) -> None:
-    assert terminal.run("jobs", "ls").out == "No such jobs.\n"
+    assert terminal.run_program("jobs", "ls").out == "No such jobs.\n"
     assert terminal.run("jobs", "dead").out == "No dead letters. All is well.\n"
 
 
@@ -188,7 +205,7 @@ def test_why_explains_a_job(filled: Terminal) -> None:
     (pending,) = ids(filled, "ls", "--state", "pending")
     answer = filled.run("why", "a key", "--json").json()
     assert (answer["job_id"], answer["state"]) == (pending, "pending")
-    shown = filled.run("why", pending)
+    shown = filled.run_program("why", pending)
     assert (shown.code, answer["reason"] in shown.out) == (0, True)
 
 
@@ -209,3 +226,11 @@ def test_a_database_from_the_future_is_refused_and_left_alone(
 def test_a_wrong_word_shows_how_it_is_used(terminal: Terminal, words: tuple[str, ...]) -> None:
     said = terminal.run(*words)
     assert (said.code, "Usage:" in said.err, "Traceback" in said.err) == (2, True, False)
+
+
+@pytest.mark.parametrize("module", ["cli", "serve"])
+def test_nothing_loads_what_only_answering_and_looking_need(module: str) -> None:
+    heavy = ("fastapi", "uvicorn", "av", "yt_dlp", "streamlink", "playwright")
+    script = f"import sys, mimawari.app.{module}; print([n for n in {heavy} if n in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert said.stdout == b"[]\n"

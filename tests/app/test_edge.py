@@ -60,7 +60,7 @@ async def test_a_missing_key_is_refused(api: Api) -> None:
 
 async def test_an_unknown_path_is_not_shown_to_a_stranger(api: Api) -> None:
     async with httpx2.AsyncClient(base_url=api.address) as http:
-        check_error(await http.get("/nowhere"), 401, "unauthorized")
+        check_error(await http.get("/api/nowhere"), 401, "unauthorized")
 
 
 async def test_health_and_the_schema_are_open_without_a_key(api: Api) -> None:
@@ -218,7 +218,7 @@ async def test_a_bug_is_answered_in_the_envelope_and_tells_nothing(
     databases: Databases, tmp_path: Path, lines: io.StringIO
 ) -> None:
     watch = Watch(name="broken", tasks=(), router=f"{__name__}:broken_router")
-    async with open_api(databases.fresh("sqlite"), tmp_path, watches=[watch]) as api:
+    async with open_api(await databases.ready(), tmp_path, watches=[watch]) as api:
         response = await api.http.get("/api/broken")
         assert "inner" not in check_error(response, 500, "internal")
         assert (await api.http.get("/api/status")).status_code == 200

@@ -9,7 +9,8 @@ import httpx2
 import pytest
 
 from tests.app.ground import Api, check_error, open_api, put, until, until_ready
-from tests.servers import Server, postgres_server
+from tests.conftest import Databases
+from tests.servers import Server, postgres_server, redis_server
 
 RECOVERY_SECONDS = 5.0
 
@@ -81,6 +82,24 @@ async def test_a_database_that_hangs_is_said_to_be_gone_too(server: Server, tmp_
         finally:
             await asyncio.to_thread(server.thaw)
         await until_ready(api.http, RECOVERY_SECONDS)
+
+
+async def test_a_redis_that_hangs_is_said_to_be_gone_and_work_is_taken_all_the_same(
+    databases: Databases, tmp_path: Path
+) -> None:
+    url = await databases.ready()
+    with redis_server(durable=False) as redis:
+        async with open_api(url, tmp_path, redis_url=redis.url) as api:
+            await until_ready(api.http)
+            await asyncio.to_thread(redis.freeze)
+            try:
+                assert "Redis" in check_error(await api.http.get("/readyz"), 503, "store_down")
+                assert (await api.http.get("/healthz")).status_code == 200
+                page = {"name": "a", "url": "http://127.0.0.1:1/"}
+                assert (await api.http.post("/api/example/pages", json=page)).status_code == 201
+            finally:
+                await asyncio.to_thread(redis.thaw)
+            await until_ready(api.http, RECOVERY_SECONDS)
 
 
 async def test_one_page_added_by_many_at_once_is_added_once(server: Server, tmp_path: Path) -> None:

@@ -353,21 +353,21 @@ def bare(terminal: Terminal, tmp_path: Path) -> Terminal:
 def test_a_package_that_is_missing_is_said_with_what_to_install(
     bare: Terminal, name: str, value: str, extra: str
 ) -> None:
-    sentence = bare.run("serve", MIMAWARI_PORT="0", **{name: value}).refused()
+    sentence = bare.run_program("serve", MIMAWARI_PORT="0", **{name: value}).refused()
     assert sentence.startswith(f"{name} is set, but ")
     assert f"pip install 'mimawari[{extra}]'" in sentence
     assert value not in sentence
 
 
 def test_the_doctor_says_what_is_missing(bare: Terminal) -> None:
-    said = bare.run("doctor", "--json", MIMAWARI_BUGSNAG_KEY=BUGSNAG_KEY)
+    said = bare.run_program("doctor", "--json", MIMAWARI_BUGSNAG_KEY=BUGSNAG_KEY)
     (bad,) = [check for check in json.loads(said.out) if not check["ok"]]
     assert (said.code, bad["name"]) == (1, "errors go to")
     assert "pip install 'mimawari[bugsnag]'" in bad["advice"]
 
 
 def test_nobody_needs_the_packages_who_does_not_ask_for_them(bare: Terminal) -> None:
-    checks = bare.run("doctor", "--json").json()
+    checks = bare.run_program("doctor", "--json").json()
     (found,) = [check["found"] for check in checks if check["name"] == "errors go to"]
     assert found == "the log"
 

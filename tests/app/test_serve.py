@@ -1,4 +1,4 @@
-"""`mimawari serve` and `mimawari demo` from their first start to their end."""
+"""`mimawari serve` from its first start to its end."""
 
 import asyncio
 import signal
@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import httpx2
 import pytest
 
-from mimawari.app.serve import listen
+from mimawari.app.listening import listen
 from tests.app.terminal import Serving, Terminal, wait_for
 
 
@@ -84,8 +84,10 @@ def test_the_api_alone_serves_and_does_nothing_else(terminal: Terminal) -> None:
     with terminal.serve("--role", "api") as serving:
         key = "none"
         assert ask(serving, "/readyz", key).json() == {"status": "ready"}
+        # Monitors are looked after beside the start: a stop that came before it would be silent.
+        wait_for(lambda: "reconciler" in serving.err.read_text())
         assert serving.stop(signal.SIGTERM) == 0
-        assert {line["component"] for line in serving.log()} == {"serve"}
+        assert {line["component"] for line in serving.log()} == {"reconciler", "serve"}
 
 
 def test_a_worker_alone_works_and_serves_no_api(terminal: Terminal) -> None:
@@ -95,16 +97,6 @@ def test_a_worker_alone_works_and_serves_no_api(terminal: Terminal) -> None:
         assert serving.stop(signal.SIGTERM) == 0
         assert {line["component"] for line in serving.log()} == {"rentals", "serve", "worker"}
     assert not (terminal.data / "api-keys").exists()
-
-
-def test_the_demo_ends_by_itself_and_leaves_nothing_behind(terminal: Terminal) -> None:
-    folder = terminal.data.parent / "temporary"
-    folder.mkdir()
-    said = terminal.run("demo", "--seconds", "3", TMPDIR=str(folder), MIMAWARI_PORT="0")
-    assert (said.code, said.err) == (0, "")
-    assert "bridge" in said.out
-    assert list(folder.iterdir()) == []
-    assert not terminal.data.exists()
 
 
 async def test_a_reply_is_sent_at_once_and_does_not_wait_for_more_to_send() -> None:

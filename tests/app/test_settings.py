@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from inspect import signature
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -10,8 +11,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import SecretStr
 
+from mimawari.app.commands_sim import serve_world
 from mimawari.errors import BadInput
-from mimawari.settings import Settings, load_settings, names_of
+from mimawari.settings import DEFAULTS, Settings, load_settings, names_of
 
 Load = Callable[..., Settings]
 FIELDS = tuple(Settings.model_fields)
@@ -36,6 +38,9 @@ DSN = "https://0123abcd@sentry.example:9000/folder/42"
 EXAMPLES: dict[str, tuple[str, Any]] = {
     "data": ("/some/folder", Path("/some/folder")),
     "database_url": (URL, URL),
+    "redis_url": ("redis://there:6379/1", "redis://there:6379/1"),
+    "hot_item_ttl_available": ("2h", timedelta(hours=2)),
+    "hot_item_ttl_sold": ("3h", timedelta(hours=3)),
     "host": ("::1", "::1"),
     "port": ("0", 0),
     "api_keys": ("one, ключ", ("one", "ключ")),
@@ -51,6 +56,10 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "keep_done": ("2d", timedelta(days=2)),
     "keep_dead": ("300", timedelta(minutes=5)),
     "keep_events": ("36500d", timedelta(days=36500)),
+    "incident_after": ("1", 1),
+    "incident_remind": ("7d", timedelta(days=7)),
+    "public_url": ("https://watch.example/", "https://watch.example"),
+    "is_demo": ("true", True),
     "contact": ("mailto:ann@example.com", "mailto:ann@example.com"),
     "allow_hosts": ("127.0.0.1:80, 10.0.0.0/8,", ("127.0.0.1:80", "10.0.0.0/8")),
     "robots_ignore": ("mercari", ("mercari",)),
@@ -66,6 +75,9 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "smtp_security": ("none", "none"),
     "smtp_user": ("ann@example.org", "ann@example.org"),
     "smtp_password": ("four words of pass", SecretStr("four words of pass")),
+    "mail_to": ("ann@example.org, bob@example.org", ("ann@example.org", "bob@example.org")),
+    "mail_language": ("en", "en"),
+    "mail_unsubscribe": ("https://example.org/stop", "https://example.org/stop"),
     "mail_from": ("new.books@example.org", "new.books@example.org"),
     "time_anchor": ("2026-01-31T09:00:00+09:00", datetime(2026, 1, 31, tzinfo=UTC)),
     "zone": ("Europe/Berlin", ZoneInfo("Europe/Berlin")),
@@ -87,11 +99,31 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "prices_cron": ("*/15 8-20 * * 1-5", "*/15 8-20 * * 1-5"),
     "prices_first_pages": ("20", 20),
     "prices_pages": ("2", 2),
+    "books_key": ("a-key", SecretStr("a-key")),
+    "books_calls": ("7", 7),
+    "books_recheck_after": ("30d", timedelta(days=30)),
+    "books_mail_unnumbered": ("true", True),
     "rentals_details_per_hour": ("2", 2),
     "rentals_rest_after": ("40", 40),
     "rentals_rest_for": ("2h", timedelta(hours=2)),
     "rentals_archive_after": ("1d", timedelta(days=1)),
     "rentals_keep_failed": ("10d", timedelta(days=10)),
+    "streams_resolver_url": ("http://127.0.0.1:8085/resolve", "http://127.0.0.1:8085/resolve"),
+    "streams_resolves": ("1000", 1000),
+    "streams_most": ("7", 7),
+    "streams_platforms": ("youtube, hls", ("youtube", "hls")),
+    "streams_reconcile_for": ("45", timedelta(seconds=45)),
+    # The other one needs a key beside it.
+    "streams_runner": ("process", "process"),
+    "streams_per_pod": ("5", 5),
+    "gateway_url": ("http://gateway:8086", "http://gateway:8086"),
+    "kubernetes_namespace": ("stream-monitor", "stream-monitor"),
+    "kubernetes_image": ("registry.example/mimawari:1", "registry.example/mimawari:1"),
+    "kubernetes_secret": ("other-secret", "other-secret"),
+    "webhook_key": ("a secret of words", SecretStr("a secret of words")),
+    "internal_key": ("another", SecretStr("another")),
+    "internal_host": ("::1", "::1"),
+    "internal_port": ("0", 0),
 }
 NAMES = [(field, name) for field in FIELDS for name in names_of(field)]
 
@@ -125,6 +157,10 @@ def test_every_name_sets_its_field(load: Load, field: str, name: str) -> None:
         ("SCHEDULER_MAX_INTERVAL", "hot_max_interval"),
         ("SCHEDULER_PAGES_ON_SALE", "hot_pages_on_sale"),
         ("SCHEDULER_PAGES_SOLD", "hot_pages_sold"),
+        ("MAX_MONITORS", "streams_most"),
+        ("GATEWAY_RECONCILE_TIMEOUT", "streams_reconcile_for"),
+        ("WEBHOOK_SIGNING_KEY", "webhook_key"),
+        ("INTERNAL_API_KEY", "internal_key"),
     ],
 )
 def test_the_names_of_the_specs_are_known_and_ours_goes_first(
@@ -174,6 +210,25 @@ BAD = [
     ("MIMAWARI_SENTRY_DSN", "https://key@host:99999/42"),
     ("MIMAWARI_BUGSNAG_KEY", "two words"),
     ("MIMAWARI_BUGSNAG_URL", "bugs.example"),
+    ("MIMAWARI_MAIL_TO", "ann@example.org, bob"),
+    ("MIMAWARI_MAIL_TO", ",".join(f"a{number}@example.org" for number in range(51))),
+    ("MIMAWARI_MAIL_LANGUAGE", "fr"),
+    ("MIMAWARI_MAIL_UNSUBSCRIBE", "http://example.org/stop"),
+    ("MIMAWARI_BOOKS_KEY", "two words"),
+    ("MIMAWARI_STREAMS_RESOLVER_URL", "resolver.example"),
+    ("MIMAWARI_STREAMS_RESOLVER_URL", "http://host/path?v="),
+    ("STREAMS_PLATFORMS", "youtube,radio"),
+    ("STREAMS_PLATFORMS", ""),
+    ("MAX_MONITORS", "0"),
+    ("GATEWAY_RECONCILE_TIMEOUT", "0"),
+    ("INTERNAL_API_KEY", "two words"),
+    ("MIMAWARI_STREAMS_RUNNER", "pods"),
+    ("MIMAWARI_STREAMS_PER_POD", "0"),
+    ("MIMAWARI_KUBERNETES_NAMESPACE", "Not A Name"),
+    ("MIMAWARI_KUBERNETES_IMAGE", "two words"),
+    ("MIMAWARI_BOOKS_CALLS", "-1"),
+    ("MIMAWARI_BOOKS_RECHECK_AFTER", "0s"),
+    ("MIMAWARI_BOOKS_MAIL_UNNUMBERED", "perhaps"),
     ("MIMAWARI_SMTP_HOST", "smtp.example:587"),
     ("MIMAWARI_SMTP_HOST", "https://smtp.example"),
     ("MIMAWARI_SMTP_HOST", "smtp..example"),
@@ -190,6 +245,9 @@ BAD = [
     ("MIMAWARI_KEEP_DONE", f"{'9' * 20}d"),
     ("MIMAWARI_KEEP_DEAD", "36501d"),
     ("MIMAWARI_KEEP_EVENTS", "-1d"),
+    ("MIMAWARI_INCIDENT_AFTER", "0"),
+    ("MIMAWARI_INCIDENT_REMIND", "0s"),
+    ("MIMAWARI_PUBLIC_URL", "https://host/path"),
 ]
 
 
@@ -262,3 +320,15 @@ def test_settings_of_the_hot_watch_that_make_no_sense_are_named(
     with pytest.raises(BadInput) as refused:
         load(**given)
     assert str(refused.value).startswith(words)
+
+
+def test_no_two_parts_want_the_same_port_unless_told() -> None:
+    world = signature(serve_world).parameters["port"].default
+    assert len({DEFAULTS.port, DEFAULTS.internal_port, world}) == 3
+
+
+def test_pods_are_not_run_without_the_key_by_which_they_report(load: Load) -> None:
+    with pytest.raises(BadInput, match="INTERNAL_API_KEY"):
+        load(MIMAWARI_STREAMS_RUNNER="kubernetes")
+    found = load(MIMAWARI_STREAMS_RUNNER="kubernetes", INTERNAL_API_KEY="a-key")
+    assert found.streams_runner == "kubernetes"

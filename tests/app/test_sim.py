@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 
@@ -37,6 +38,8 @@ def test_the_world_says_where_it_is_answers_and_stops(
     assert found is not None
     address = found[1]
     assert f"MIMAWARI_ALLOW_HOSTS={address.removeprefix('http://')}" in said
+    assert f"MIMAWARI_STREAMS_RESOLVER_URL={address}/resolve" in said
+    assert "WEBHOOK_SIGNING_KEY=simulated-webhook-key" in said
     order = {"part": "books", "do": "gone", "times": 1}
     wait_for(lambda: _answers(address))
     assert httpx2.post(f"{address}/_control", content=json.dumps(order)).status_code == 201
@@ -55,11 +58,7 @@ def _answers(address: str) -> bool:
         return False
 
 
-def test_a_port_that_is_taken_is_said_in_a_sentence(
-    sim: subprocess.Popen[str], terminal: Terminal
-) -> None:
-    out = terminal.data / "out"
-    wait_for(lambda: "_control" in out.read_text() or sim.poll() is not None)
-    port = re.findall(r"127\.0\.0\.1:([0-9]+)", out.read_text())[0]
-    said = terminal.run("sim", "--port", port)
+def test_a_port_that_is_taken_is_said_in_a_sentence(terminal: Terminal) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = terminal.run("sim", "--port", str(taken.getsockname()[1]))
     assert "--port" in said.refused()

@@ -11,17 +11,25 @@ from pydantic import BaseModel, BeforeValidator, Field
 from starlette.exceptions import HTTPException
 
 from mimawari import __version__
-from mimawari.app.edge import Allowance, Edge
-from mimawari.app.envelope import errors, install
+from mimawari.app.api_ports import router as ports
+from mimawari.app.edge import Allowance, Edge, Lock, Owed
+from mimawari.app.envelope import Described, errors, errors_as, install
 from mimawari.app.ops import System
 from mimawari.edges.routes import SystemOf
 from mimawari.errors import NotFound
 from mimawari.kernel.job import JobView, State
+from mimawari.kernel.watch import Watch
 from mimawari.kernel.why import Why, why
 from mimawari.store.sql.rates import SqlRates
 from mimawari.text import plain_digits
 
+CALLS_A_MINUTE = 600
+"""How often a monitor elsewhere may call, which is ten times as often as any needs to."""
+
 _key = APIKeyHeader(name="X-API-Key", auto_error=False, description="One of the API keys.")
+_internal_key = APIKeyHeader(
+    name="X-Internal-API-Key", auto_error=False, description="The key of the internal API."
+)
 JobId = Annotated[str, Path(pattern="^[0-9a-f-]{36}$", description="A job's id.")]
 Name = Annotated[str, Query(min_length=1, max_length=190, pattern=r"^[^\x00-\x1f]+$")]
 Most = Annotated[
@@ -203,7 +211,44 @@ async def readyz(system: SystemOf) -> HealthOut:
 
 def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
     """Make the API with every watch's routes, behind its edge."""
-    app = FastAPI(
+    app = _bare_app(system)
+    app.include_router(jobs, tags=["jobs"])
+    for watch in system.watches.all:
+        if watch.router:
+            app.include_router(
+                resolve_name(watch.router),
+                tags=[watch.name],
+                dependencies=[Security(_key)],
+                responses=_errors_of(watch),
+            )
+    _guard(app, system, Lock("X-API-Key", api_keys))
+    return app
+
+
+def make_internal_app(system: System, key: bytes) -> FastAPI:
+    """Make the API by which this installation's own parts report, behind a key of its own."""
+    app = _bare_app(system)
+    app.include_router(ports, tags=["ports"], dependencies=[Security(_internal_key)])
+    for watch in system.watches.all:
+        if watch.internal_router:
+            app.include_router(
+                resolve_name(watch.internal_router),
+                tags=[watch.name],
+                dependencies=[Security(_internal_key)],
+                responses=_errors_of(watch),
+            )
+    # All pods share one key, and each of them reports every few seconds.
+    rate = max(system.settings.api_rate, system.settings.streams_most * CALLS_A_MINUTE)
+    _guard(app, system, Lock("X-Internal-API-Key", (key,)), rate)
+    return app
+
+
+def _errors_of(watch: Watch) -> dict[int | str, dict[str, Any]]:
+    return errors_as(watch.manners.meanings) if watch.manners else errors(404, 409)
+
+
+def _bare_app(system: System) -> FastAPI:
+    app = Described(
         title="Mimawari",
         version=__version__,
         description="Watches public web sources and tells what changed.",
@@ -213,17 +258,22 @@ def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
     )
     app.state.system = system
     app.include_router(health, tags=["health"])
-    app.include_router(jobs, tags=["jobs"])
-    for watch in system.watches.all:
-        if watch.router:
-            app.include_router(
-                resolve_name(watch.router),
-                tags=[watch.name],
-                dependencies=[Security(_key)],
-                responses=errors(404, 409),
-            )
-    install(app)
-    rates = SqlRates(system.store.database)
-    allowance = Allowance(rates, system.clock, system.settings.api_rate)
-    app.add_middleware(Edge, api_keys=api_keys, allowance=allowance, reporter=system.reporter)
     return app
+
+
+def _guard(app: FastAPI, system: System, lock: Lock, rate: int | None = None) -> None:
+    """Put the edge before an app, with the manners of every watch."""
+    install(app)
+    rates, clock = SqlRates(system.store.database), system.clock
+    owed = [
+        Owed(watch.manners, Allowance(rates, clock, rate or watch.manners.reads_a_minute))
+        for watch in system.watches.all
+        if watch.manners is not None
+    ]
+    app.add_middleware(
+        Edge,
+        lock=lock,
+        allowance=Allowance(rates, clock, rate or system.settings.api_rate),
+        reporter=system.reporter,
+        owed=owed,
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from mimawari.app.checking import START, Progress, list_seen, open_ground
+from mimawari.app.checking import START, Progress, list_seen, open_ground, pick_examples
 from mimawari.columns.stamps import write_stamp
 from mimawari.kernel.clock import VirtualClock
 from mimawari.sim.market import Wanted
@@ -27,7 +27,6 @@ ADDRESS = "http://market.test"
 STEP = timedelta(hours=1)
 LOOK_BACK = timedelta(days=60)
 """No sale on the market's pages is older than this before the first look."""
-EXAMPLES = 5
 
 SETTINGS = (
     Setting(keyword="幽霊部長"),
@@ -240,18 +239,12 @@ def judge(evidence: Evidence, sales: Sales) -> Report:
         same_day=_share(sum(ours == true for ours, true in days), len(seen)),
         medians_compared=len(medians),
         medians_differing=counts["median"],
-        examples=[*_pick(differing)],
+        examples=pick_examples(differing),
     )
 
 
 def _share(part: int, whole: int) -> float:
     return round(part / whole, 4) if whole else 0.0
-
-
-def _pick(differing: Sequence[Difference]) -> Iterator[Difference]:
-    """Pick some differences of each sort."""
-    for what in dict.fromkeys(one.what for one in differing):
-        yield from [one for one in differing if one.what == what][:EXAMPLES]
 
 
 def compare_sales(stored: Sequence[Stored], seen: Sequence[Sale]) -> Iterator[Difference]:

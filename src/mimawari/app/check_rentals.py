@@ -11,7 +11,15 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import select
 
-from mimawari.app.checking import START, Progress, list_seen, open_ground
+from mimawari.app.checking import (
+    EXAMPLES,
+    START,
+    Order,
+    Progress,
+    list_seen,
+    open_ground,
+    spread_orders,
+)
 from mimawari.kernel.clock import VirtualClock
 from mimawari.sim.chance import Chance, chance_of
 from mimawari.sim.rentals import Rentals
@@ -36,13 +44,9 @@ from mimawari.watches.rentals.tables import changes
 ADDRESS = "https://rentals.test"
 EVERY = timedelta(hours=6)
 STEP = timedelta(minutes=5)
-DAY = timedelta(days=1)
 MOST_AN_HOUR, LEAST_AN_HOUR = 5, 4
 ENOUGH = 2
 """With so many details due, the queue cannot run dry before the next look at it."""
-EXAMPLES = 5
-
-Order = tuple[datetime, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,14 +141,8 @@ async def watch_rentals(seed: int, days: float, progress: Progress) -> Evidence:
 
 def plan_orders(seed: int, span: timedelta) -> list[Order]:
     """Plan by the seed what goes wrong and when: of each kind something on every day."""
-    chance = chance_of("check rentals", seed)
-    planned: list[Order] = []
-    for day in range(-(-span // DAY)):
-        length = min(DAY, span - day * DAY)
-        for order in _draw_orders(chance):
-            at = START + day * DAY + length * chance.random()
-            planned.append((at, {"part": "rentals", **order}))
-    return sorted(planned, key=lambda order: order[0])
+    found = spread_orders(chance_of("check rentals", seed), span, _draw_orders)
+    return [(at, {"part": Rentals.name, **order}) for at, order in found]
 
 
 def _draw_orders(chance: Chance) -> Iterator[dict[str, Any]]:

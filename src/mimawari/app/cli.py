@@ -1,6 +1,7 @@
 """The command line."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
@@ -8,11 +9,13 @@ from typing import Annotated
 import typer
 
 from mimawari import __version__, show
-from mimawari.app import commands_db, commands_jobs, commands_sim, doctor
+from mimawari.app import commands_db, commands_files, commands_jobs, commands_sim, doctor
 from mimawari.app.keys import key_file
 from mimawari.app.ops import System, place
+from mimawari.app.presence import list_processes
 from mimawari.app.roles import Role
 from mimawari.app.run import fail, run, run_on_system, settings, system
+from mimawari.edges.checks import show_checks
 from mimawari.edges.system import Json
 from mimawari.errors import MimawariError, NotFound
 from mimawari.kernel.why import why
@@ -29,6 +32,8 @@ app = typer.Typer(
 app.add_typer(commands_db.app, name="db")
 app.add_typer(commands_jobs.app, name="jobs")
 app.add_typer(commands_sim.app, name="sim")
+app.command()(commands_files.apply)
+app.command()(commands_files.export)
 for watch in INSTALLED:
     if watch.commands is not None:
         app.add_typer(watch.commands, name=watch.name)
@@ -48,7 +53,7 @@ Roles = Annotated[
 
 @app.command(name="serve")
 def serve_command(role: Roles = None) -> None:
-    """Run the API, scheduler, workers, janitor and deliverer until stopped."""
+    """Run the API, scheduler, workers, janitor, deliverer and monitor until stopped."""
     # What serves takes a while to load, which no other command should wait for.
     from mimawari.app.serve import serve  # noqa: PLC0415
 
@@ -69,16 +74,30 @@ def serve_command(role: Roles = None) -> None:
 
 
 @app.command()
+def monitor(
+    monitor_id: Annotated[str, typer.Option(envvar="MONITOR_ID", help="The monitor's id.")],
+    pod: Annotated[str, typer.Option(envvar="POD_NAME", help="The pod's name.")] = "",
+) -> None:
+    """Run one monitor as a pod does: with the gateway's address and key, and no database."""
+    from mimawari.app.monitor import run_monitor  # noqa: PLC0415 - as above
+
+    run(run_monitor(settings(), clean(monitor_id), clean(pod)))
+
+
+@app.command()
 def demo(
     seconds: Annotated[
-        float | None, typer.Option(help="Stop by itself after so many seconds.")
+        float | None, typer.Option(help="Stop by itself so many seconds after it has started.")
     ] = None,
+    scale: Annotated[
+        float, typer.Option(min=2, max=300, help="How many seconds pass in one.")
+    ] = 60,
 ) -> None:
-    """Show the system at work on a simulated site; needs no network and keeps nothing."""
+    """Show all watches at work on a simulated world; needs no network and keeps nothing."""
     from mimawari.app.demo import run_demo  # noqa: PLC0415 - as above
 
     try:
-        asyncio.run(run_demo(seconds))
+        asyncio.run(run_demo(seconds, scale))
     except MimawariError as error:
         fail(error)
 
@@ -91,9 +110,22 @@ def doctor_command(json: Json = False) -> None:
     if json:
         show.console.print_json(show.as_json(checks))
     else:
-        doctor.show_checks(checks)
+        show_checks(checks)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
+
+
+@app.command()
+def link() -> None:
+    """Write a link that logs in to the pages once, within half an hour."""
+    from mimawari.web.session import make_once  # noqa: PLC0415 - only this command needs it
+
+    async def work() -> str:
+        async with system() as opened:
+            return await make_once(opened.store.cache)
+
+    found = settings()
+    show.say(f"http://{found.host}:{found.port}/login?once={run(work())}")
 
 
 @app.command(name="why")
@@ -127,6 +159,29 @@ def why_command(name: str, json: Json = False) -> None:
 
 
 @app.command()
+def ps(json: Json = False) -> None:
+    """Show which processes are alive, the parts they play, since when, and what they are at."""
+
+    async def work() -> None:
+        async with system() as opened:
+            found, now = await list_processes(opened), opened.clock.now()
+        if json:
+            show.console.print_json(show.as_json(found))
+            return
+        columns = {
+            "process": lambda one: show.cell(one.name),
+            "": lambda one: "[green]alive[/]" if one.is_alive else "[red]silent[/]",
+            "parts": lambda one: ", ".join(one.roles),
+            "since": lambda one: show.when(one.started_at, now),
+            "last word": lambda one: show.when(one.said_at, now),
+            "at": lambda one: show.cell(", ".join(one.doing) or "–", most=200),
+        }
+        show.table(found, columns, empty="No process is running. Start one with `mimawari serve`.")
+
+    run(work())
+
+
+@app.command()
 def version() -> None:
     """Say which version this is."""
     show.say(__version__)
@@ -135,3 +190,9 @@ def version() -> None:
 def main() -> None:
     """Run the command line."""
     app()
+
+
+def dre() -> None:
+    """Run a command of the books watch, which calls itself by this name too."""
+    books = typer.main.get_group(app).commands["books"]
+    books(sys.argv[1:], prog_name="dre", obj=run_on_system)

@@ -11,7 +11,13 @@ from mimawari.app.run import run, settings
 from mimawari.edges.system import Json
 
 if TYPE_CHECKING:
-    from mimawari.app import check_hot, check_prices, check_rentals
+    from mimawari.app import (
+        check_books,
+        check_hot,
+        check_prices,
+        check_rentals,
+        check_streams_judge,
+    )
 
 app = typer.Typer(
     help="Serve the simulated world, or judge a watch by its truth.", invoke_without_command=True
@@ -42,7 +48,7 @@ def serve_world(
     run(run_world(settings(), port, seed))
 
 
-def _watch(days: float, begin: Callable[[Callable[[float], None]], Coroutine[Any, Any, T]]) -> T:
+def _watch(what: str, begin: Callable[[Callable[[float], None]], Coroutine[Any, Any, T]]) -> T:
     """Run a check, and show people how far it is."""
     settings()
     log.configure("error")
@@ -56,8 +62,12 @@ def _watch(days: float, begin: Callable[[Callable[[float], None]], Coroutine[Any
         disable=not show.complaints.is_terminal,
     )
     with shown:
-        line = shown.add_task(f"{days:g} simulated days", total=1.0)
+        line = shown.add_task(what, total=1.0)
         return run(begin(lambda done: shown.update(line, completed=done)))
+
+
+def _days(days: float) -> str:
+    return f"{days:g} simulated days"
 
 
 @check.command()
@@ -70,7 +80,9 @@ def hot(
     """Compare the counts and the ranking of the hot watch with what is really so."""
     from mimawari.app import check_hot  # noqa: PLC0415 - as above
 
-    report = _watch(days, lambda progress: check_hot.check_hot(seed, days, targets, progress))
+    report = _watch(
+        _days(days), lambda progress: check_hot.check_hot(seed, days, targets, progress)
+    )
     _judged(report, _show_hot, json=json)
 
 
@@ -105,7 +117,7 @@ def rentals(
     """Compare the changes that the rentals watch tells, and its pace, with what is really so."""
     from mimawari.app import check_rentals  # noqa: PLC0415 - as above
 
-    report = _watch(days, lambda progress: check_rentals.check_rentals(seed, days, progress))
+    report = _watch(_days(days), lambda progress: check_rentals.check_rentals(seed, days, progress))
     _judged(report, _show_rentals, json=json)
 
 
@@ -147,7 +159,7 @@ def prices(
     """Compare the sales and the medians of the prices watch with what is really so."""
     from mimawari.app import check_prices  # noqa: PLC0415 - as above
 
-    report = _watch(days, lambda tell: check_prices.check_prices(seed, days, products, tell))
+    report = _watch(_days(days), lambda tell: check_prices.check_prices(seed, days, products, tell))
     _judged(report, _show_prices, json=json)
 
 
@@ -176,6 +188,100 @@ def _show_prices(report: "check_prices.Report") -> None:
             "ok": _yes(ok=report.ok),
         }
     )
+
+
+@check.command()
+def books(
+    seed: Seed = 1,
+    days: Annotated[float, typer.Option(min=1.5, max=30, help=DAYS)] = 8,
+    json: Json = False,
+) -> None:
+    """Compare the books, cursors and calls of the books watch with what it was told."""
+    from mimawari.app import check_books  # noqa: PLC0415 - as above
+
+    report = _watch(_days(days), lambda progress: check_books.check_books(seed, days, progress))
+    _judged(report, _show_books, json=json)
+
+
+def _show_books(report: "check_books.Report") -> None:
+    columns = {
+        "differs": lambda one: one.what,
+        "job": lambda one: one.job,
+        "when or what": lambda one: one.about,
+        "ours": lambda one: show.cell(one.ours),
+        "truth": lambda one: show.cell(one.truth),
+    }
+    show.table(report.examples, columns, empty="Every book, page and cursor is as it should be.")
+    stops = ", ".join(f"{count} {reason}" for reason, count in report.stops.items())
+    show.facts(
+        {
+            "seed": str(report.seed),
+            "requests": f"{report.requests}, {report.calls} of them calls;"
+            f" {report.failures} were answered with 503",
+            "calls a day": f"{report.most_calls_in_a_day} at the most ({report.quota} are allowed);"
+            f" {report.over_quota_days} days had more",
+            "runs": f"{report.runs} of {report.jobs} jobs, {report.resets} after a reset;"
+            f" stopped: {stops}",
+            "pages": f"{report.pages} of {report.volumes} volumes; {report.skipped_pages} skipped,"
+            f" {report.repeated_pages} repeated, {report.overfetched} asked for too much",
+            "books": f"{report.books}; {report.missing} missing, {report.extra} extra",
+            "cursors": f"{report.cursor_differs} differ, {report.wrong_exhausted} were exhausted"
+            " wrongly",
+            "stops": f"{report.wrong_stops} for another reason than was told",
+            "ok": _yes(ok=report.ok),
+        }
+    )
+
+
+@check.command()
+def streams(
+    seed: Seed = 1,
+    streams: Annotated[int, typer.Option(min=1, max=50, help="How many to watch.")] = 20,
+    json: Json = False,
+) -> None:
+    """Compare what is told of black-outs and silences with what every segment shows."""
+    from mimawari.app import check_streams  # noqa: PLC0415 - as above
+
+    what = f"{streams} simulated streams"
+    report = _watch(what, lambda progress: check_streams.check_streams(seed, streams, progress))
+    _judged(report, _show_streams, json=json)
+
+
+def _show_streams(report: "check_streams_judge.Report") -> None:
+    columns = {
+        "differs": lambda one: one.what,
+        "stream": lambda one: one.stream,
+        "incident": lambda one: one.about,
+        "ours": lambda one: show.cell(one.ours),
+        "truth": lambda one: show.cell(one.truth),
+    }
+    show.table(report.examples, columns, empty="All that was told is as the segments show it.")
+    show.facts(
+        {
+            "seed": str(report.seed),
+            "streams": f"{report.streams}; {report.requests} requests,"
+            f" {report.segments} segments looked into",
+            "went wrong": ", ".join(f"{count} {what}" for what, count in report.upsets.items()),
+            "incidents": f"{report.incidents}, of which {report.expected} last for a threshold:"
+            f" {report.alerted} told, and the ends of {report.recovered}",
+            "alerts": f"{report.missing} missing, {report.false} false, {report.doubled} doubled,"
+            f" {report.unrecovered} without an end",
+            "starts": f"{report.wrong_start} wrong; at the most off by"
+            f" {_seconds(report.most_start_error)}",
+            "durations": f"{report.wrong_duration} wrong; at the most off by"
+            f" {_seconds(report.most_duration_error)}",
+            "delays": f"{report.late} too long; {report.most_delay:g} s at the most, which is"
+            f" {report.most_delay_share:.0%} of a check interval and a segment; {report.held} kept"
+            " back by what went wrong",
+            "webhooks": f"{report.unverified} not verified or not once, {report.disordered} streams"
+            f" out of order, {report.wrong_others} with other starts, ends or errors",
+            "ok": _yes(ok=report.ok),
+        }
+    )
+
+
+def _seconds(found: dict[str, float]) -> str:
+    return ", ".join(f"{seconds:g} s ({name})" for name, seconds in found.items()) or "nothing"
 
 
 def _judged(report: T, show_people: Callable[[T], None], *, json: bool) -> None:

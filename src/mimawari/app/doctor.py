@@ -4,13 +4,11 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 
-from mimawari import show
 from mimawari.app.keys import key_file
-from mimawari.app.ops import open_store, place
+from mimawari.app.ops import open_link, open_store, place
 from mimawari.app.reporting import open_outside
+from mimawari.edges.checks import Check
 from mimawari.errors import BadInput, MimawariError
 from mimawari.settings import FILE, Settings
 from mimawari.store.sql.migrate import find_version
@@ -19,22 +17,13 @@ from mimawari.text import one_line
 LEAST_FREE = 256 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing looked at."""
-
-    name: str
-    ok: bool
-    found: str
-    advice: str = ""
-
-
 async def examine(settings: Settings) -> list[Check]:
     """Look at everything; changes nothing but makes the data folder."""
-    checks = [_python(), _sqlite(), _errors(settings), _folder(settings)]
+    checks = [_python(), _sqlite(), _errors(settings), _streams(settings), _folder(settings)]
     if not checks[-1].ok:
         return checks
-    return [*checks, _disk(settings), _keys(settings), await _database(settings)]
+    both = [await _database(settings), await _redis(settings)]
+    return [*checks, _disk(settings), _keys(settings), *both]
 
 
 def _python() -> Check:
@@ -54,6 +43,19 @@ def _errors(settings: Settings) -> Check:
     except BadInput as error:
         return Check("errors go to", ok=False, found="not everybody", advice=str(error))
     return Check("errors go to", ok=True, found=", ".join(names))
+
+
+def _streams(settings: Settings) -> Check:
+    """Look for who says whether a stream is live, which only those need who watch some."""
+    if settings.streams_resolver_url:
+        return Check("live streams", ok=True, found=f"by {settings.streams_resolver_url}")
+    try:
+        from yt_dlp.version import __version__ as ytdlp  # noqa: PLC0415 - an extra, and a heavy one
+    except ImportError:
+        advice = "to watch some: pip install 'mimawari[youtube]'"
+        return Check("live streams", ok=True, found="nobody resolves videos", advice=advice)
+    signs = "" if settings.webhook_key.get_secret_value() else "; set WEBHOOK_SIGNING_KEY"
+    return Check("live streams", ok=True, found=f"by yt-dlp {ytdlp}{signs}")
 
 
 def _folder(settings: Settings) -> Check:
@@ -90,22 +92,28 @@ async def _database(settings: Settings) -> Check:
     try:
         store = open_store(settings)
         try:
-            version = await find_version(store.database)
+            found_version = await find_version(store.database)
         finally:
             await store.close()
     except MimawariError as error:
         advice = "check MIMAWARI_DATABASE_URL and that the server runs"
         return Check("database", ok=False, found=one_line(str(error), most=300), advice=advice)
-    found = f"{place(store)}, version {version.current or 'none yet'}, needed {version.needed}"
+    current = found_version.current or "none yet"
+    found = f"{place(store)}, version {current}, needed {found_version.needed}"
     return Check("database", ok=True, found=found)
 
 
-def show_checks(checks: Sequence[Check]) -> None:
-    """Show every check, and the advice where one failed."""
-    columns = {
-        "": lambda check: "[green]ok[/]" if check.ok else "[red]no[/]",
-        "check": lambda check: check.name,
-        "found": lambda check: show.cell(check.found, most=300),
-        "do": lambda check: check.advice,
-    }
-    show.table(checks, columns, empty="Nothing to check.")
+async def _redis(settings: Settings) -> Check:
+    if not settings.redis_url:
+        return Check("Redis", ok=True, found="not used")
+    try:
+        link = open_link(settings)
+        try:
+            server = await link.find_server()
+        finally:
+            await link.close()
+    except MimawariError as error:
+        advice = "check MIMAWARI_REDIS_URL and that the server runs"
+        return Check("Redis", ok=False, found=one_line(str(error), most=300), advice=advice)
+    found = f"version {server.version}, when full: {server.drops or 'unbounded'}"
+    return Check("Redis", not server.advice, found, server.advice)

@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 import math
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,9 +14,11 @@ from mimawari.app.strict import check_json
 from mimawari.errors import BadInput, StoreDown
 from mimawari.kernel.ports import Clock, Reporter
 from mimawari.kernel.values import Trouble
+from mimawari.kernel.watch import Manners
 from mimawari.store.sql.rates import SqlRates
 
 MOST_BYTES = 1024 * 1024
+READS = frozenset({"GET", "HEAD"})
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
 PER = timedelta(minutes=1)
 CHUNK = 10
@@ -90,16 +93,38 @@ class Allowance:
             del self._asking[client]
 
 
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """The header that a key is given in, and the keys that fit."""
+
+    header: str
+    keys: tuple[bytes, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """The manners of some routes, and who counts how often they are read."""
+
+    manners: Manners
+    reads: Allowance
+
+
 class Edge:
     """ASGI middleware: headers, key, allowance, size and strict JSON, in this order."""
 
     def __init__(
-        self, app: App, api_keys: tuple[bytes, ...], allowance: Allowance, reporter: Reporter
+        self,
+        app: App,
+        lock: Lock,
+        allowance: Allowance,
+        reporter: Reporter,
+        owed: Sequence[Owed] = (),
     ) -> None:
         self._app = app
-        self._keys = api_keys
+        self._lock = lock
         self._allowance = allowance
         self._reporter = reporter
+        self._owed = owed
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request through, or end it here."""
@@ -118,32 +143,50 @@ class Edge:
 
         try:
             await self._admit(scope)
-            body = await _read(scope, receive)
-            await self._app(scope, _replay(body, receive), send_guarded)
+            body = await read_body(scope, receive)
+            await self._app(scope, replay(body, receive), send_guarded)
         except Refusal as refusal:
-            await _refuse(send_guarded, refusal)
+            await refuse(send_guarded, self._worded(scope, refusal))
         except Exception as error:
             self._reporter.report(_trouble(scope, error))
             if started:
                 raise
-            await _refuse(send_guarded, Refusal(500, "internal", "a bug of ours; the log has it"))
+            bug = Refusal(500, "internal", "a bug of ours; the log has it")
+            await refuse(send_guarded, self._worded(scope, bug))
 
     async def _admit(self, scope: Message) -> None:
         if scope["path"] in OPEN:
             return
-        given = dict(scope["headers"]).get(b"x-api-key", b"")
-        which = keys.matches(given, self._keys)
+        lock = self._lock
+        given = dict(scope["headers"]).get(lock.header.lower().encode(), b"")
+        which = keys.matches(given, lock.keys)
         address = (scope.get("client") or ("unknown", 0))[0]
         if which is None:
             await self._count(f"address {address}")
-            message = "give a valid key in the header X-API-Key; `mimawari doctor` says where it is"
+            message = f"give a valid key in the header {lock.header}; see `mimawari doctor`"
             raise Refusal(401, "unauthorized", message, ((b"www-authenticate", b"ApiKey"),))
         # The key itself is never written anywhere.
-        await self._count(f"key {hashlib.sha256(self._keys[which]).hexdigest()[:16]}")
+        client = f"key {hashlib.sha256(lock.keys[which]).hexdigest()[:16]}"
+        scope.setdefault("state", {})["client"] = client
+        await self._count(client)
+        owed = self._owed_for(scope)
+        if owed is not None and scope["method"] in READS:
+            await self._count(f"{client} {owed.manners.prefixes[0]}", owed.reads)
 
-    async def _count(self, client: str) -> None:
+    def _owed_for(self, scope: Message) -> Owed | None:
+        covering = (owed for owed in self._owed if owed.manners.covers(scope["path"]))
+        return next(covering, None)
+
+    def _worded(self, scope: Message, refusal: Refusal) -> Refusal:
+        """Say a refusal in the words of the routes that it is for."""
+        owed = self._owed_for(scope)
+        if owed is not None:
+            refusal.code = owed.manners.codes.get(refusal.code, refusal.code)
+        return refusal
+
+    async def _count(self, client: str, allowance: Allowance | None = None) -> None:
         try:
-            until = await self._allowance.use(client)
+            until = await (allowance or self._allowance).use(client)
         except StoreDown:
             # The request itself will say that the store is down.
             return
@@ -165,7 +208,7 @@ def _trouble(scope: Message, error: Exception) -> Trouble:
     )
 
 
-async def _read(scope: Message, receive: Receive) -> bytes:
+async def read_body(scope: Message, receive: Receive) -> bytes:
     """Read a body within bounds, and refuse JSON that is not strictly so."""
     body = bytearray()
     while True:
@@ -187,7 +230,7 @@ async def _read(scope: Message, receive: Receive) -> bytes:
     return bytes(body)
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def replay(body: bytes, receive: Receive) -> Receive:
     given = False
 
     async def again() -> Message:
@@ -200,7 +243,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def _refuse(send: Send, refusal: Refusal) -> None:
+async def refuse(send: Send, refusal: Refusal) -> None:
     content = envelope_bytes(refusal.code, str(refusal))
     headers = [
         (b"content-type", b"application/json"),

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import inspect, select
 from sqlalchemy.exc import ArgumentError
 
 from mimawari.errors import BadInput, NotFound
@@ -22,6 +23,9 @@ from mimawari.store.sql import SqlStore
 from mimawari.store.sql.engine import Session
 from mimawari.store.sql.migrate import find_version, upgrade
 from mimawari.store.sql.tables import meta
+
+if TYPE_CHECKING:
+    from mimawari.store.redis.link import RedisLink
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ def open_store(settings: Settings, clock: Clock | None = None) -> SqlStore:
     if not settings.database_url:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
+        if settings.redis_url:
+            return _open_redis(settings, clock or RealClock())
         return SqlStore(settings.database, clock or RealClock())
     except (ArgumentError, ValueError) as error:
         # The URL may hold a password, so it is not repeated.
@@ -53,6 +59,33 @@ def open_store(settings: Settings, clock: Clock | None = None) -> SqlStore:
             f"the driver of this database is missing ({error.name}); install the extra:"
             " pip install 'mimawari[postgres]' or 'mimawari[mariadb]'",
             code="driver_missing",
+        ) from error
+
+
+def _open_redis(settings: Settings, clock: Clock) -> SqlStore:
+    link = open_link(settings)
+    from mimawari.store.redis import RedisStore  # noqa: PLC0415 - an extra
+
+    return RedisStore(settings.database, link, clock)
+
+
+def open_link(settings: Settings) -> "RedisLink":
+    """Reach for the Redis that is set; nothing is asked yet."""
+    try:
+        from mimawari.store.redis.link import RedisLink  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise BadInput(
+            "MIMAWARI_REDIS_URL needs the extra: pip install 'mimawari[redis]'",
+            code="driver_missing",
+        ) from error
+    try:
+        return RedisLink(settings.redis_url)
+    except ValueError as error:
+        # The URL may hold a password, so it is not repeated.
+        raise BadInput(
+            "MIMAWARI_REDIS_URL is no URL of a Redis; write it like redis://:password@host:6379/0,"
+            " rediss://… or unix:///folder/socket",
+            code="bad_redis_url",
         ) from error
 
 
@@ -99,12 +132,14 @@ async def _clock(settings: Settings, store: SqlStore) -> Clock:
 
 
 async def _make_tables(system: System) -> None:
-    """Make the tables of watches that bring their own: those not in the migrations yet."""
+    """Make the tables of watches that are not in the migrations yet."""
     brought = [watch.tables for watch in system.watches.all if watch.tables is not None]
 
     def work(session: Session) -> None:
+        there = {*inspect(session.connection).get_table_names()}
         for tables in brought:
-            tables.create_all(session.connection)
+            if missing := [one for one in tables.sorted_tables if one.name not in there]:
+                tables.create_all(session.connection, missing)
 
     await system.store.database.run(work)
 

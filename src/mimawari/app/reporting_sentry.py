@@ -46,6 +46,8 @@ class Sentry:
             send_client_reports=False,
             enable_backpressure_handling=False,
             spotlight=False,
+            # The same whatever else is installed: not every server of one's own reads brotli.
+            _experiments={"transport_compression_algo": "gzip"},  # type: ignore[typeddict-item]
         )
 
     def report(self, trouble: Trouble) -> None:

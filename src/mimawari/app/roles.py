@@ -11,3 +11,4 @@ class Role(StrEnum):
     WORKER = "worker"
     JANITOR = "janitor"
     DELIVERER = "deliverer"
+    MONITOR = "monitor"

@@ -5,34 +5,18 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from contextlib import (
-    AbstractAsyncContextManager,
-    asynccontextmanager,
-    contextmanager,
-    suppress,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
-import uvicorn
 
-from mimawari.app.api import make_app
-from mimawari.app.keys import load_keys
 from mimawari.app.ops import System, opened
+from mimawari.app.presence import say_alive
 from mimawari.app.reporting import open_reporter
 from mimawari.app.roles import Role
-from mimawari.errors import BadInput
-from mimawari.kernel.deliverer import Deliverer, LogDestination
+from mimawari.kernel.deliverer import Deliverer, in_the_log
 from mimawari.kernel.janitor import Janitor, Retention
 from mimawari.kernel.ports import Reporter
 from mimawari.kernel.scheduler import Scheduler
@@ -43,8 +27,11 @@ from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
 from mimawari.settings import Settings
 
+if TYPE_CHECKING:
+    from mimawari.app.answering import Doors
+    from mimawari.app.listening import Api
+
 AGAIN_SECONDS = 1.0
-BACKLOG = 2048
 
 log = structlog.get_logger(component="serve")
 
@@ -61,15 +48,6 @@ async def nothing_around(_system: System, _address: str | None) -> AsyncIterator
     yield
 
 
-class Uvicorn(uvicorn.Server):
-    """Uvicorn without signal handlers of its own: stopping is decided in one place."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
-        yield
-
-
 def worker_name() -> str:
     """Name this process so that a person finds it."""
     return f"{socket.gethostname()}:{os.getpid()}"
@@ -78,12 +56,15 @@ def worker_name() -> str:
 def _parts(system: System, roles: Iterable[Role]) -> Mapping[Role, Part]:
     store, clock, watches = system.store, system.clock, system.watches
     settings, reporter = system.settings, system.reporter
+    destinations = {**in_the_log(), **watches.open_destinations(store, clock)}
     retention = Retention(settings.keep_done, settings.keep_dead, settings.keep_events)
 
-    async def work() -> None:
+    async def work(role: Role) -> None:
         async with open_ways(settings, store, clock) as ways:
-            http = partial(Fetcher, ways)
-            worker = Worker(store, clock, watches, name=worker_name(), http=http, reporter=reporter)
+            worker = Worker(
+                store, clock, watches, name=worker_name(), role=role,
+                http=partial(Fetcher, ways), reporter=reporter,
+            )  # fmt: skip
             await worker.run()
 
     parts: dict[Role, Part] = {
@@ -94,7 +75,8 @@ def _parts(system: System, roles: Iterable[Role]) -> Mapping[Role, Part]:
             batch=settings.scheduler_batch,
             deepest=settings.scheduler_deepest,
         ).run,
-        Role.WORKER: work,
+        Role.WORKER: partial(work, Role.WORKER),
+        Role.MONITOR: partial(work, Role.MONITOR),
         Role.JANITOR: Janitor(
             store,
             clock,
@@ -103,7 +85,7 @@ def _parts(system: System, roles: Iterable[Role]) -> Mapping[Role, Part]:
             retention=retention,
             reporter=reporter,
         ).run,
-        Role.DELIVERER: Deliverer(store, clock, {"log": LogDestination()}, reporter=reporter).run,
+        Role.DELIVERER: Deliverer(store, clock, destinations, reporter=reporter).run,
     }
     return {role: part for role, part in parts.items() if role in roles}
 
@@ -122,26 +104,6 @@ async def _keep_going(name: str, part: Part, reporter: Reporter) -> None:
         await asyncio.sleep(AGAIN_SECONDS)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Take the API's address, or say what to do if somebody else has it."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named outright, TCP is known to the event loop, which then sends each reply without delay.
-    taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        taken.bind((host, port))
-        # Two may bind one port at once, but only one may listen on it.
-        taken.listen(BACKLOG)
-    except OSError as error:
-        taken.close()
-        raise BadInput(
-            f"cannot listen on {host}:{port}: {error.strerror}; stop what listens there,"
-            " or set MIMAWARI_PORT to another port (0 takes a free one)",
-            code="address_taken",
-        ) from error
-    return taken
-
-
 async def serve(
     settings: Settings,
     watches: Sequence[Watch],
@@ -153,8 +115,7 @@ async def serve(
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    api_keys = load_keys(settings) if Role.API in roles else ()
-    taken = listen(settings.host, settings.port) if Role.API in roles else None
+    doors = _take_doors(settings) if Role.API in roles else None
     async with open_reporter(settings) as reporter, opened(settings, watches, reporter) as system:
         # What is loaded now stays; looking through it again and again for rubbish costs 0.1 s.
         gc.collect()
@@ -163,44 +124,46 @@ async def serve(
             asyncio.create_task(_keep_going(role, part, reporter), name=role)
             for role, part in _parts(system, roles).items()
         ]
-        api = start_api(system, api_keys, taken) if taken is not None else None
-        async with around(system, _address(taken)):
+        parts.append(asyncio.create_task(say_alive(system, worker_name(), roles), name="presence"))
+        apis = doors.answer(system) if doors else []
+        if doors:
+            parts += [asyncio.create_task(_open(watch, system)) for watch in system.watches.all]
+        async with around(system, doors.address if doors else None):
             await stop.wait()
         log.info("stopping", what="serve", reason="signal")
-        await _stop(parts, api)
+        await _stop(parts, apis)
     log.info("stopped", what="serve", result="done")
 
 
-Api = tuple[Uvicorn, "asyncio.Task[Any]"]
+def _take_doors(settings: Settings) -> "Doors":
+    # What answers is a tenth of the program's memory, which who only works need not have.
+    from mimawari.app.answering import take_doors  # noqa: PLC0415
+
+    return take_doors(settings)
 
 
-def start_api(system: System, api_keys: tuple[bytes, ...], taken: socket.socket) -> Api:
-    """Serve the API on a socket; its task ends soon after `should_exit` is set."""
-    config = uvicorn.Config(
-        make_app(system, api_keys),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        # Whom we count is who connects: anybody can write X-Forwarded-For.
-        proxy_headers=False,
-        timeout_graceful_shutdown=5,
-    )
-    server = Uvicorn(config)
-    return server, asyncio.create_task(server.serve([taken]), name="api")
+async def _open(watch: Watch, system: System) -> None:
+    """Do what a watch does once beside a start, which goes on whatever comes of it."""
+    if watch.opening is None:
+        return
+    try:
+        await watch.opening(system.store, system.clock, system.settings)
+    except Exception as error:  # noqa: BLE001 - a start goes on whatever comes of it
+        trouble = Trouble(
+            component="serve",
+            message="an opening failed",
+            what=watch.name,
+            error=error,
+            line={"what": watch.name, "result": "left alone"},
+        )
+        system.reporter.report(trouble)
 
 
-def _address(taken: socket.socket | None) -> str | None:
-    if taken is None:
-        return None
-    host, port = taken.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-async def _stop(parts: Sequence["asyncio.Task[Any]"], api: Api | None) -> None:
+async def _stop(parts: Sequence["asyncio.Task[Any]"], apis: Sequence["Api"]) -> None:
     for part in parts:
         part.cancel()
-    if api is not None:
-        api[0].should_exit = True
+    for server, serving in apis:
+        server.should_exit = True
         with suppress(asyncio.CancelledError):
-            await api[1]
+            await serving
     await asyncio.gather(*parts, return_exceptions=True)

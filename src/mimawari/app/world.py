@@ -7,19 +7,22 @@ from collections.abc import Mapping
 import uvicorn
 
 from mimawari import show
-from mimawari.app.serve import Uvicorn, listen
+from mimawari.app.listening import Uvicorn, listen
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.settings import Settings
+from mimawari.sim.hooks import KEY
+from mimawari.sim.live import RESOLVER
 from mimawari.sim.world import make_world
 
 HOST = "127.0.0.1"
-ADDRESSES = (
-    "MIMAWARI_MERCARI_URL",
-    "MIMAWARI_MERCARI_API_URL",
-    "MIMAWARI_RENTALS_URL",
-    "MIMAWARI_GOOGLE_BOOKS_URL",
-)
+ADDRESSES = {
+    "MIMAWARI_MERCARI_URL": "",
+    "MIMAWARI_MERCARI_API_URL": "",
+    "MIMAWARI_RENTALS_URL": "",
+    "MIMAWARI_GOOGLE_BOOKS_URL": "",
+    "MIMAWARI_STREAMS_RESOLVER_URL": RESOLVER,
+}
 
 
 async def run_world(settings: Settings, port: int, seed: int) -> None:
@@ -55,7 +58,8 @@ def _greet(address: str, scale: float, seed: int, shared: Mapping[str, str]) -> 
     show.facts(
         {"world": address, "seed": str(seed), "a second is": f"{scale:g} s", "stop": "Ctrl-C"}
     )
-    lines = [f"export {name}={address}" for name in ADDRESSES]
+    lines = [f"export {name}={address}{path}" for name, path in ADDRESSES.items()]
+    lines.append(f"export WEBHOOK_SIGNING_KEY={KEY}")
     lines.append(f"export MIMAWARI_ALLOW_HOSTS={address.removeprefix('http://')}")
     lines += [f"export MIMAWARI_TIME_{name}={value}" for name, value in shared.items()]
     show.console.print(

@@ -18,16 +18,27 @@ from pydantic import (
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from mimawari.errors import BadInput
+from mimawari.settings.books import BooksSettings
 from mimawari.settings.hot import HotSettings
 from mimawari.settings.mail import MailSettings
+from mimawari.settings.notify import NotifySettings
 from mimawari.settings.prices import PricesSettings
 from mimawari.settings.rentals import RentalsSettings
+from mimawari.settings.streams import StreamsSettings
 from mimawari.settings.types import Address, Dsn, Duration, SecretWord, Whole, Words, named
 
 FILE = "mimawari.db"
 
 
-class Settings(HotSettings, MailSettings, PricesSettings, RentalsSettings):
+class Settings(
+    BooksSettings,
+    HotSettings,
+    MailSettings,
+    NotifySettings,
+    PricesSettings,
+    RentalsSettings,
+    StreamsSettings,
+):
     """What an operator may set; docs/settings.md says the same in words."""
 
     # With the prefix a field's own name is its first alias: a variable PORT is none of ours.
@@ -44,6 +55,11 @@ class Settings(HotSettings, MailSettings, PricesSettings, RentalsSettings):
         default="",
         validation_alias=named("MIMAWARI_DATABASE_URL", "DB_DSN"),
         description="The database; empty means SQLite in the data folder.",
+    )
+    redis_url: str = Field(
+        default="",
+        validation_alias=named("MIMAWARI_REDIS_URL"),
+        description="A Redis that hands out work, wakes and caches for many processes.",
     )
     host: str = Field(
         default="127.0.0.1",
@@ -139,6 +155,11 @@ class Settings(HotSettings, MailSettings, PricesSettings, RentalsSettings):
         default=timedelta(days=30),
         validation_alias=named("MIMAWARI_KEEP_EVENTS"),
         description="How long events that were delivered or given up are kept.",
+    )
+    is_demo: bool = Field(
+        default=False,
+        validation_alias=named("MIMAWARI_IS_DEMO"),
+        description="Whether all that is watched is made up, which every page then says.",
     )
     contact: str = Field(
         default="",

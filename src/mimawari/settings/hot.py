@@ -27,6 +27,16 @@ class HotSettings(BaseSettings):
         validation_alias=named("MIMAWARI_HOT_MAX_INTERVAL", "SCHEDULER_MAX_INTERVAL"),
         description="How often an IP is crawled at the least, however light it weighs.",
     )
+    hot_item_ttl_available: Duration = Field(
+        default=timedelta(hours=24),
+        validation_alias=named("MIMAWARI_HOT_ITEM_TTL_AVAILABLE", "ANALYZER_ITEM_TTL_AVAILABLE"),
+        description="How long Redis shows an item that is on sale.",
+    )
+    hot_item_ttl_sold: Duration = Field(
+        default=timedelta(hours=48),
+        validation_alias=named("MIMAWARI_HOT_ITEM_TTL_SOLD", "ANALYZER_ITEM_TTL_SOLD"),
+        description="How long Redis shows an item that was sold.",
+    )
     hot_pages_on_sale: Whole = Field(
         default=5,
         ge=1,

@@ -40,7 +40,7 @@ def _words(value: Any) -> Any:
     return tuple(word for word in (part.strip() for part in value.split(",")) if word)
 
 
-def _address(value: str) -> str:
+def check_address(value: str) -> str:
     """Take an address without what follows its host, so that paths can be added to it."""
     if not re.fullmatch(r"https?://[^\s/?#@]+/?", value):
         raise ValueError("must be an address like https://host or http://host:port")
@@ -73,7 +73,7 @@ def _secret_word(value: SecretStr) -> SecretStr:
 Dsn = Annotated[SecretStr, AfterValidator(_dsn)]
 SecretWord = Annotated[SecretStr, AfterValidator(_secret_word)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
-Address = Annotated[str, AfterValidator(_address)]
+Address = Annotated[str, AfterValidator(check_address)]
 
 
 def named(*names: str) -> AliasChoices:

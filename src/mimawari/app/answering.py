@@ -1,0 +1,61 @@
+"""What a process that answers people and pods has: the API with its pages, and the inner API."""
+
+import socket
+from dataclasses import dataclass
+
+from mimawari.app.api import make_app, make_internal_app
+from mimawari.app.edge import Allowance
+from mimawari.app.keys import load_keys
+from mimawari.app.listening import Api, listen, start
+from mimawari.app.ops import System
+from mimawari.settings import Settings
+from mimawari.store.sql.rates import SqlRates
+from mimawari.web.front import Front
+from mimawari.web.pages import PAGES
+from mimawari.web.site import make_site
+
+
+def start_api(system: System, api_keys: tuple[bytes, ...], taken: socket.socket) -> Api:
+    """Serve the API and the pages on a socket."""
+    rates = SqlRates(system.store.database)
+    front = Front(
+        make_app(system, api_keys),
+        make_site(system, api_keys, PAGES),
+        Allowance(rates, system.clock, system.settings.api_rate),
+        system.reporter,
+    )
+    return start(front, taken)
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """The addresses that a process has taken before it opened anything, and who may come in."""
+
+    keys: tuple[bytes, ...]
+    taken: socket.socket
+    internal_key: bytes
+    inside: socket.socket | None
+
+    @property
+    def address(self) -> str:
+        """Where people find us."""
+        host, port = self.taken.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def answer(self, system: System) -> list[Api]:
+        """Answer at each door."""
+        apis = [start_api(system, self.keys, self.taken)]
+        if self.inside is not None:
+            apis.append(start(make_internal_app(system, self.internal_key), self.inside))
+        return apis
+
+
+def take_doors(settings: Settings) -> Doors:
+    """Take the addresses of the API, and of the inner API where there is a key to it."""
+    keys = load_keys(settings)
+    taken = listen(settings.host, settings.port)
+    internal_key = settings.internal_key.get_secret_value().encode()
+    inside = None
+    if internal_key:
+        inside = listen(settings.internal_host, settings.internal_port, "MIMAWARI_INTERNAL_PORT")
+    return Doors(keys, taken, internal_key, inside)

@@ -1,0 +1,61 @@
+"""How an address is taken, and an application answers there."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from mimawari.app.edge import App
+from mimawari.errors import BadInput
+
+BACKLOG = 2048
+
+
+class Uvicorn(uvicorn.Server):
+    """Uvicorn without signal handlers of its own: stopping is decided in one place."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+
+Api = tuple[Uvicorn, "asyncio.Task[Any]"]
+
+
+def listen(host: str, port: int, setting: str = "MIMAWARI_PORT") -> socket.socket:
+    """Take the API's address, or say what to do if somebody else has it."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Named outright, TCP is known to the event loop, which then sends each reply without delay.
+    taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind((host, port))
+        # Two may bind one port at once, but only one may listen on it.
+        taken.listen(BACKLOG)
+    except OSError as error:
+        taken.close()
+        raise BadInput(
+            f"cannot listen on {host}:{port}: {error.strerror}; stop what listens there,"
+            f" or set {setting} to another port (0 takes a free one)",
+            code="address_taken",
+        ) from error
+    return taken
+
+
+def start(app: App, taken: socket.socket) -> Api:
+    """Answer on a socket; the task ends soon after `should_exit` is set."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Whom we count is who connects: anybody can write X-Forwarded-For.
+        proxy_headers=False,
+        timeout_graceful_shutdown=5,
+    )
+    server = Uvicorn(config)
+    return server, asyncio.create_task(server.serve([taken]), name="api")
