@@ -14,12 +14,12 @@ async def calm(
     databases: Databases, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Hot]:
     """One that is only asked for what it refuses."""
-    async with open_hot(databases.fresh("sqlite"), tmp_path_factory.mktemp("calm")) as running:
+    async with open_hot(await databases.ready(), tmp_path_factory.mktemp("calm")) as running:
         yield running
 
 
 @pytest.fixture
 async def hot(databases: Databases, tmp_path: Path) -> AsyncIterator[Hot]:
     """One of the test's own."""
-    async with open_hot(databases.fresh("sqlite"), tmp_path) as running:
+    async with open_hot(await databases.ready(), tmp_path) as running:
         yield running

@@ -45,7 +45,7 @@ class Ground:
         self.clock = clock
         self.told = Remembered()
         watches = Watches([watch], settings)
-        self.rounds = Rounds(store, clock, watches, {"log": self.told})
+        self.rounds = Rounds(store, clock, watches, {"tell": self.told})
 
     async def apply(self, *found: Crawl) -> None:
         """Apply crawls as the worker does, each at its own time at the earliest."""

@@ -14,12 +14,12 @@ from mimawari.kernel.clock import RealClock
 from mimawari.settings import DEFAULTS
 from mimawari.show import BARS
 from mimawari.store.sql import SqlStore
-from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.hot import alerting, sync, targets
 from mimawari.watches.hot.models import AlertKind, Coverage, Finding, Ip, NewIp, Seen, Status
 from tests.app.screen import Screen
 from tests.app.terminal import Terminal
 from tests.hot.crawling import WHOLE, crawl_of
+from tests.ready import lay_tables
 
 HOUR = timedelta(hours=1)
 POST, LIBRARIANS, HOSTILE_IP, FORMULA, SLEEPING = range(1, 6)
@@ -53,8 +53,7 @@ async def fill(data: Path) -> None:
     No time lies near the end of a window, so that an hour may end while the tests run.
     """
     clock = RealClock()
-    store = SqlStore(f"sqlite:///{data}/mimawari.db", clock)
-    await upgrade(store.database)
+    store = SqlStore(await lay_tables(data / "mimawari.db"), clock)
     now = clock.now()
     start = sync.hour_of(now)
     async with store.edit() as tx:
@@ -416,7 +415,7 @@ def test_a_name_cannot_write_to_the_terminal(filled: Screen, words: tuple[str, .
 
 
 def test_no_line_of_bars_is_broken_on_a_terminal_of_a_hundred_columns(filled: Screen) -> None:
-    said = Terminal(filled.data).run("hot", "top", COLUMNS="100")
+    said = Terminal(filled.data).run_program("hot", "top", COLUMNS="100")
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
     assert max(map(cell_len, lines)) <= 100

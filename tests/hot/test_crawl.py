@@ -20,11 +20,11 @@ from mimawari.sim.market_items import FRANCHISES
 from mimawari.sim.market_site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
-from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.hot import messages, targets, watch
 from mimawari.watches.hot.models import Coverage, Crawl, Ip, Status
 from tests.hot.crawling import add_ip, find_ip, settings_with
 from tests.kernel.rounds import Remembered
+from tests.ready import lay_tables
 
 EVENING = datetime(2026, 6, 1, 12, tzinfo=UTC)
 ADDRESS = "http://market.test"
@@ -76,8 +76,7 @@ class Hands:
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     clock = VirtualClock(EVENING)
-    store = SqlStore(f"sqlite:///{tmp_path / 'hot.db'}", clock)
-    await upgrade(store.database)
+    store = SqlStore(await lay_tables(tmp_path / "hot.db"), clock)
     world = World(clock, (MarketSite(clock, 7),), 7)
     settings = settings_with(
         mercari_api_url=ADDRESS,
@@ -88,7 +87,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     inside = httpx2.ASGITransport(app=world)
     async with open_ways(settings, store, clock, inside=inside) as ways:
         rounds = Rounds(
-            store, clock, Watches([Hands().watch], settings), {"log": Remembered()},
+            store, clock, Watches([Hands().watch], settings), {"tell": Remembered()},
             partial(Fetcher, ways),
         )  # fmt: skip
         yield Scene(store, world, rounds)

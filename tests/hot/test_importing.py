@@ -12,7 +12,6 @@ from mimawari.errors import BadInput
 from mimawari.kernel.clock import VirtualClock
 from mimawari.settings import DEFAULTS
 from mimawari.store.sql import SqlStore
-from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.hot import importing, reads, targets
 from mimawari.watches.hot.importing import MOST_BYTES, MOST_ROWS, Imported, Parsed, parse
 from mimawari.watches.hot.models import Ip, NewIp
@@ -388,8 +387,7 @@ def test_every_element_of_a_list_is_kept_or_told(values: list[object], indent: i
 @pytest.fixture
 async def kept(databases: Databases, clock: VirtualClock) -> AsyncIterator[SqlStore]:
     """An empty store on SQLite, with all its tables."""
-    store = SqlStore(databases.fresh("sqlite"), clock)
-    await upgrade(store.database)
+    store = SqlStore(await databases.ready(), clock)
     yield store
     await store.close()
 

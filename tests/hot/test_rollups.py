@@ -38,7 +38,7 @@ class Ground:
         self.store, self.clock = store, clock
         self.settings = settings_with(**given)
         watches = Watches([watch], self.settings)
-        self.rounds = Rounds(store, clock, watches, {"log": Remembered()})
+        self.rounds = Rounds(store, clock, watches, {"tell": Remembered()})
 
     async def ip(self) -> Ip:
         """Keep an IP that rests, so that nobody crawls it, and its daily sums."""

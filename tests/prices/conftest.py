@@ -14,12 +14,12 @@ async def calm(
     databases: Databases, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Shop]:
     """One that the tests of a module share, and leave as it is."""
-    async with open_shop(databases.fresh("sqlite"), tmp_path_factory.mktemp("calm")) as opened:
+    async with open_shop(await databases.ready(), tmp_path_factory.mktemp("calm")) as opened:
         yield opened
 
 
 @pytest.fixture
 async def shop(databases: Databases, tmp_path: Path) -> AsyncIterator[Shop]:
     """One of the test's own."""
-    async with open_shop(databases.fresh("sqlite"), tmp_path) as opened:
+    async with open_shop(await databases.ready(), tmp_path) as opened:
         yield opened

@@ -10,7 +10,7 @@ import pytest
 
 from mimawari.kernel.job import AT_ONCE, NORMAL, State
 from mimawari.kernel.signal import ENDS
-from mimawari.watches.prices import products
+from mimawari.watches.prices import asked, products
 from mimawari.watches.prices.products import DETAIL, LIST
 from tests.app.ground import PATIENCE_SECONDS, check_error, check_guards
 from tests.conftest import Databases
@@ -78,7 +78,7 @@ async def test_a_product_that_is_off_is_crawled_when_it_is_named(shop: Shop) -> 
 async def test_a_second_crawl_finds_nothing_new_and_reads_few_pages(
     databases: Databases, tmp_path: Path
 ) -> None:
-    async with open_shop(databases.fresh("sqlite"), tmp_path, prices_pages=1) as shop:
+    async with open_shop(await databases.ready(), tmp_path, prices_pages=1) as shop:
         await shop.add(BUSY)
         [first] = (await shop.execute()).json()["crawls"]
         [second] = (await shop.execute()).json()["crawls"]
@@ -233,7 +233,7 @@ async def test_after_ten_minutes_it_is_told_how_far_crawls_have_come(shop: Shop)
 async def test_a_crawl_that_failed_is_told_and_no_error_of_the_others(
     databases: Databases, tmp_path: Path
 ) -> None:
-    async with open_shop(databases.fresh("sqlite"), tmp_path, prices_first_pages=1) as shop:
+    async with open_shop(await databases.ready(), tmp_path, prices_first_pages=1) as shop:
         await shop.add(QUIET)
         await shop.add(QUIET)
         shop.order(do="changed_layout", path="/v2/entities:search", times=2)
@@ -279,7 +279,7 @@ async def test_a_product_that_is_removed_meanwhile_is_told(shop: Shop) -> None:
     [crawl] = response.json()["crawls"]
     assert (crawl["state"], crawl["reason"]) == (
         "failed",
-        "the product was removed while it was crawled",
+        asked.REMOVED,
     )
 
 

@@ -198,10 +198,12 @@ async def test_a_removed_product_is_gone_with_all_that_was_found(shop: Shop) -> 
     assert (response.status_code, response.content) == (204, b"")
     assert (await shop.get("/products"))["products"] == []
     again = await shop.http.delete(f"/api/products/{product.id}")
-    assert "GET /api/products lists them" in check_error(again, 404, "not_found")
+    assert "GET /api/products list them" in check_error(again, 404, "not_found")
 
 
-UNKNOWN = "no product goes by the id 77; GET /api/products lists them"
+UNKNOWN = (
+    "no product goes by the id 77; `mimawari prices product ls` and GET /api/products list them"
+)
 
 
 @pytest.mark.parametrize(

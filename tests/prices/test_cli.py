@@ -13,12 +13,12 @@ from rich.cells import cell_len
 from mimawari.kernel.clock import RealClock
 from mimawari.settings import DEFAULTS
 from mimawari.store.sql import SqlStore
-from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.prices import alerting, products
 from mimawari.watches.prices.models import Product
 from tests.app.screen import Screen
 from tests.prices.crawling import HOUR, NOON, add_product, apply, found
 from tests.prices.test_market import sell
+from tests.ready import lay_tables
 
 DAY = timedelta(days=1)
 HOSTILE = "[red]a[/] \x1b[31mb\x07 日本\n\u202e:x"
@@ -28,8 +28,7 @@ PRICES = (900, 950, 1000, 1000, 1000, 1000, 1050, 1100, 9_999_999)
 async def fill(data: Path) -> None:
     """Keep a product with sales of two days, a bargain and an alert, and one with nothing."""
     clock = RealClock()
-    store = SqlStore(f"sqlite:///{data}/mimawari.db", clock)
-    await upgrade(store.database)
+    store = SqlStore(await lay_tables(data / "mimawari.db"), clock)
     now = clock.now()
     first = await add_product(store, target_price=800)
     sold = [found(f"s{number}", price, sold=True) for number, price in enumerate(PRICES)]
@@ -89,6 +88,7 @@ def test_a_product_is_added_listed_shown_and_forgotten(screen: Screen) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("--keyword", ""), "keyword: must have 1 to 200 characters"),
         (("--min-price", "500", "--max-price", "100"), "max_price is less than min_price"),
         (("--exclude", "切"), "would exclude everything"),
         (("--condition", "7"), "item_conditions: Input should be less than or equal to 6"),
@@ -125,7 +125,7 @@ def test_a_product_is_changed_and_switched_off_and_on(screen: Screen) -> None:
 def test_a_product_that_is_not_there_is_told(screen: Screen, words: tuple[str, ...]) -> None:
     refused = screen.run(*words)
     assert refused.code != 0
-    assert "no product goes by the id 9; `mimawari prices product ls` lists them" in refused.err
+    assert "no product goes by the id 9; `mimawari prices product ls`" in refused.err
 
 
 def test_the_market_is_drawn_day_by_day_with_what_is_left_out(filled: Screen) -> None:

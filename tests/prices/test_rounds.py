@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import select
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.kernel.deliverer import LogDestination
+from mimawari.kernel.deliverer import in_the_log
 from mimawari.kernel.job import JobView, State
 from mimawari.kernel.rounds import Rounds
 from mimawari.kernel.watch import Watches
@@ -23,7 +23,6 @@ from mimawari.sim.market_items import FRANCHISES
 from mimawari.sim.market_site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
-from mimawari.store.sql.migrate import upgrade
 from mimawari.store.sql.tables import jobs
 from mimawari.watches.prices import products, watch
 from mimawari.watches.prices.models import Product, Setting
@@ -34,6 +33,8 @@ from tests.conftest import Databases
 EVENING = datetime(2026, 6, 1, 12, 20, tzinfo=UTC)
 ADDRESS = "http://market.test"
 QUIET = FRANCHISES[-1].keyword
+BUSY = FRANCHISES[5].keyword
+"""It has some pages of each side."""
 
 
 class Scene:
@@ -88,8 +89,7 @@ class Scene:
 async def opened(databases: Databases, **given: Any) -> AsyncIterator[Scene]:
     """Set the watch to work."""
     clock = VirtualClock(EVENING)
-    store = SqlStore(databases.fresh("sqlite"), clock)
-    await upgrade(store.database)
+    store = SqlStore(await databases.ready(), clock)
     world = World(clock, (MarketSite(clock, 1),), 1)
     places = {"mercari_api_url": ADDRESS, "mercari_url": ADDRESS}
     settings = DEFAULTS.model_copy(update={**places, **given})
@@ -97,7 +97,7 @@ async def opened(databases: Databases, **given: Any) -> AsyncIterator[Scene]:
     async with open_ways(settings, store, clock, inside=inside) as ways:
         watches = Watches([watch], settings)
         http = partial(Fetcher, ways)
-        rounds = Rounds(store, clock, watches, {"log": LogDestination()}, http)
+        rounds = Rounds(store, clock, watches, in_the_log(), http)
         yield Scene(store, world, rounds)
     await store.close()
 
@@ -111,11 +111,13 @@ async def scene(databases: Databases) -> AsyncIterator[Scene]:
 
 async def test_the_first_crawl_reads_all_pages_and_later_ones_three(databases: Databases) -> None:
     async with opened(databases, prices_pages=1) as scene:
-        await scene.add(FRANCHISES[0].keyword)
-        await scene.pass_time(minutes=35)
+        product = await scene.add(BUSY)
+        await scene.pass_time(minutes=3)
         first = len(scene.asked("/v2/entities:search"))
-        await scene.pass_time(minutes=20)
+        await scene.store.queue.put([products.list_job(product.id)])
+        await scene.pass_time(minutes=2)
         later = len(scene.asked("/v2/entities:search")) - first
+        assert len(await scene.rows(runs)) == 2
     assert first > 4
     assert later == 2
 
@@ -123,7 +125,7 @@ async def test_the_first_crawl_reads_all_pages_and_later_ones_three(databases: D
 async def test_the_cap_of_the_first_crawl_is_said(databases: Databases) -> None:
     async with opened(databases, prices_first_pages=1) as scene:
         await scene.add(FRANCHISES[0].keyword)
-        await scene.pass_time(minutes=10)
+        await scene.pass_time(minutes=2)
         [run] = await scene.rows(runs)
     assert (run.pages_asked, run.capped_on_sale, run.capped_sold) == (2, True, True)
 
@@ -132,11 +134,12 @@ async def test_another_search_is_read_from_its_first_page_to_its_last_again(
     databases: Databases,
 ) -> None:
     async with opened(databases, prices_pages=1) as scene:
-        product = await scene.add(FRANCHISES[0].keyword)
-        await scene.pass_time(minutes=35)
+        product = await scene.add(BUSY)
+        await scene.pass_time(minutes=3)
         before = len(scene.asked("/v2/entities:search"))
         await scene.change(product, max_price=100_000)
-        await scene.pass_time(minutes=10)
+        await scene.pass_time(minutes=3)
+        assert len(await scene.rows(runs)) == 2
     assert len(scene.asked("/v2/entities:search")) - before > 4
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.store.sql import SqlStore
-from mimawari.store.sql.migrate import upgrade
 from tests.conftest import Databases
 from tests.rentals.api_ground import Rooms, open_rooms
 from tests.rentals.scene import EVENING, Scene, open_scene
@@ -17,8 +16,7 @@ from tests.rentals.scene import EVENING, Scene, open_scene
 async def scene(databases: Databases) -> AsyncIterator[Scene]:
     """One of the test's own, on SQLite."""
     clock = VirtualClock(EVENING)
-    store = SqlStore(databases.fresh("sqlite"), clock)
-    await upgrade(store.database)
+    store = SqlStore(await databases.ready(), clock)
     async with open_scene(store, clock) as opened:
         yield opened
     await store.close()
@@ -29,12 +27,12 @@ async def calm(
     databases: Databases, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Rooms]:
     """An API that is only asked for what it refuses."""
-    async with open_rooms(databases.fresh("sqlite"), tmp_path_factory.mktemp("calm")) as opened:
+    async with open_rooms(await databases.ready(), tmp_path_factory.mktemp("calm")) as opened:
         yield opened
 
 
 @pytest.fixture
 async def rooms(databases: Databases, tmp_path: Path) -> AsyncIterator[Rooms]:
     """An API of the test's own."""
-    async with open_rooms(databases.fresh("sqlite"), tmp_path) as opened:
+    async with open_rooms(await databases.ready(), tmp_path) as opened:
         yield opened

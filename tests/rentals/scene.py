@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.context import OpenHttp
-from mimawari.kernel.deliverer import LogDestination
+from mimawari.kernel.deliverer import in_the_log
 from mimawari.kernel.job import JobView, State
 from mimawari.kernel.rounds import Rounds
 from mimawari.kernel.watch import Watches
@@ -111,5 +111,5 @@ async def open_scene(store: SqlStore, clock: VirtualClock, **given: Any) -> Asyn
     async with open_ways(settings, store, clock, inside=inside) as ways:
         watches = Watches([watch], settings)
         http = partial(Fetcher, ways)
-        rounds = Rounds(store, clock, watches, {"log": LogDestination()}, http)
+        rounds = Rounds(store, clock, watches, in_the_log(), http)
         yield Scene(store, world, rounds, http)

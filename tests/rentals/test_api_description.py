@@ -16,6 +16,6 @@ async def test_the_rentals_routes_keep_to_their_description(
     databases: Databases, tmp_path: Path
 ) -> None:
     # The description names addresses of the real site; nobody works here, so none is asked for.
-    async with open_rooms(databases.fresh("sqlite"), tmp_path, rentals_url=SITE_URL) as rooms:
+    async with open_rooms(await databases.ready(), tmp_path, rentals_url=SITE_URL) as rooms:
         await keep(rooms.api.store, START, on_page("0" * 44))
         await check_description(rooms.api, tmp_path, EXAMPLES, "--include-path-regex", OURS)

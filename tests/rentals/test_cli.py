@@ -18,10 +18,10 @@ from mimawari.kernel.job import End, State, Want
 from mimawari.kernel.values import BreakerPolicy, Grant, Limit
 from mimawari.kernel.worker import ALIVE
 from mimawari.store.sql import SqlStore
-from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.rentals import tasks
 from mimawari.watches.rentals.tables import lists
 from tests.app.screen import Screen
+from tests.ready import lay_tables
 from tests.rentals.scene import ADDRESS, AREA
 from tests.rentals.seeing import TOKYO, keep, keep_gone, on_list, on_page, page_of
 
@@ -39,8 +39,7 @@ VARIABLES = {"MIMAWARI_RENTALS_URL": ADDRESS}
 async def fill(data: Path) -> None:
     """Keep a room whose rent fell twice, one that was seen once, and some that are gone."""
     clock = RealClock()
-    store = SqlStore(f"sqlite:///{data}/mimawari.db", clock)
-    await upgrade(store.database)
+    store = SqlStore(await lay_tables(data / "mimawari.db"), clock)
     now = clock.now()
     ways = json.dumps(WAYS, ensure_ascii=False)
     await keep(store, now - 5 * DAY, on_list(SEASIDE, stations=ways, rent_yen=120_000))

@@ -9,6 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+import structlog
 from sqlalchemy import select, update
 
 from mimawari import log
@@ -181,7 +182,7 @@ def hearing() -> Iterator[list[str]]:
     try:
         yield said
     finally:
-        log.configure("error")
+        structlog.reset_defaults()
     said += [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
 
 

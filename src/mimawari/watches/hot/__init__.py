@@ -5,11 +5,14 @@ from datetime import timedelta
 from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Watch
 from mimawari.sites import mercari
-from mimawari.watches.hot import targets, tasks
+from mimawari.watches.hot import tables, targets, tasks
 from mimawari.watches.hot.cli import app as commands
+from mimawari.watches.hot.tellings import TELLINGS
 
 watch = Watch(
     name="hot",
+    tables=tables.metadata,
+    tellings=TELLINGS,
     tasks=(tasks.crawl, tasks.apply, tasks.rollup, tasks.fold, tasks.forget),
     # A page each three seconds, as somebody who looks through a list would ask for them.
     limits=(Limit(tasks.LIMIT, count=20, per=timedelta(minutes=1)),),
@@ -17,4 +20,5 @@ watch = Watch(
     targets=targets.list_targets,
     router="mimawari.watches.hot.api:router",
     commands=commands,
+    declared="mimawari.watches.hot.declared:declared",
 )

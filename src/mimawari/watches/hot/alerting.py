@@ -7,11 +7,10 @@ from typing import Any
 from sqlalchemy import insert, select, update
 
 from mimawari.kernel.ports import Tx
+from mimawari.kernel.telling import tell
 from mimawari.watches.hot import rules
 from mimawari.watches.hot.models import LEVELS, AlertKind, Finding, Ip
 from mimawari.watches.hot.tables import alerts, ips
-
-DESTINATION = "log:"
 
 
 async def sync_alerts(tx: Tx, ip: Ip, findings: Sequence[Finding], now: datetime) -> None:
@@ -62,4 +61,4 @@ def _tell(tx: Tx, ip: Ip, event: str, found: Any, now: datetime) -> None:
         "message": rules.describe(kind, found.value, found.threshold, found.samples),
         "at": now.isoformat(),
     }
-    tx.emit(f"hot:{ip.id}", event, body, destination=DESTINATION)
+    tell(tx, f"hot:{ip.id}", event, body)

@@ -16,7 +16,6 @@ from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.watches.hot import reads
-from mimawari.watches.hot.api_ips import find_known
 from mimawari.watches.hot.api_models import (
     ChangeOut,
     CoverageOut,
@@ -34,6 +33,7 @@ from mimawari.watches.hot.api_models import (
     columns_of,
     note_of,
 )
+from mimawari.watches.hot.asked import find_known
 from mimawari.watches.hot.asking import (
     CrawlsAsked,
     HoursAsked,

@@ -1,11 +1,11 @@
 """Routes of the IPs themselves: list, add, change, remove, crawl now, import."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.exceptions import HTTPException
 
@@ -13,11 +13,9 @@ from mimawari.edges import exporting, paging
 from mimawari.edges.paging import Listing
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
-from mimawari.errors import BadInput, NotFound
-from mimawari.kernel.ports import Reader
-from mimawari.kernel.why import why
+from mimawari.errors import BadInput
 from mimawari.text import one_line
-from mimawari.watches.hot import importing, reads, targets
+from mimawari.watches.hot import asked, importing, reads, targets
 from mimawari.watches.hot.api_models import (
     BadRowOut,
     ImportedOut,
@@ -29,12 +27,11 @@ from mimawari.watches.hot.api_models import (
     TriggeredOut,
     columns_of,
 )
+from mimawari.watches.hot.asked import Taken
 from mimawari.watches.hot.asking import IpId, IpsAsked
 from mimawari.watches.hot.models import Ip, NewIp
-from mimawari.watches.hot.tables import ips
 
 ips_router = APIRouter()
-TRIES = 3
 FORMS = {"application/json": "json", "text/csv": "csv"}
 _IMPORT = (
     "Takes IPs from a file; a row that is bad is told with its line, and keeps no good one from"
@@ -57,45 +54,38 @@ _BODY: dict[str, Any] = {
 }
 
 
-async def find_known(reader: Reader, ip_id: int) -> Ip:
-    """Find an IP, or raise NotFound."""
-    ip = await targets.find_ip(reader, ip_id)
-    if ip is None:
-        raise _unknown(ip_id)
-    return ip
-
-
-def _unknown(ip_id: int) -> NotFound:
-    return NotFound(f"no IP goes by the id {ip_id}; GET /api/v1/ips lists them")
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    """Tell as a conflict what stands against what is there."""
+    try:
+        yield
+    except Taken as error:
+        raise HTTPException(409, str(error)) from error
 
 
 @ips_router.get("/ips", response_model=IpsOut, responses=exporting.CSV)
-async def list_ips(system: SystemOf, asked: Annotated[IpsAsked, Query()]) -> IpsOut | Response:
+async def list_ips(system: SystemOf, given: Annotated[IpsAsked, Query()]) -> IpsOut | Response:
     """List IPs by id."""
-    active = None if asked.active is None else asked.active == "true"
+    active = None if given.active is None else given.active == "true"
 
     async def fetch(after: int, most: int) -> Sequence[IpOut]:
         async with system.store.read() as reader:
-            found = await reads.list_ips(reader, most, after, active=active, search=asked.search)
+            found = await reads.list_ips(reader, most, after, active=active, search=given.search)
         return [IpOut.of(ip, system.settings) for ip in found]
 
-    listing = Listing(fetch=fetch, start=asked.after, place_of=lambda ip: ip.id)
-    if asked.format == "csv":
-        pieces = paging.walk(listing, asked.limit)
+    listing = Listing(fetch=fetch, start=given.after, place_of=lambda ip: ip.id)
+    if given.format == "csv":
+        pieces = paging.walk(listing, given.limit)
         return await exporting.download("ips", columns_of(IpOut), pieces)
-    shown, more = await paging.find_page(listing, asked.page)
+    shown, more = await paging.find_page(listing, given.page)
     return IpsOut(ips=shown, next=shown[-1].id if more else None)
 
 
 @ips_router.post("/ips", status_code=201)
 async def add_ip(system: SystemOf, ip: IpIn) -> IpDetailOut:
     """Watch one more IP, from now on."""
-    new = ip.to_new()
-    try:
-        async with system.store.edit() as tx:
-            (added,) = await targets.add_ips(tx, [new], system.settings, system.clock.now())
-    except IntegrityError as error:
-        raise await _taken(system, new) from error
+    with _conflicts():
+        added = await asked.add_ip(system, ip.to_new())
     return await _detail(system, added)
 
 
@@ -104,86 +94,50 @@ async def _detail(system: System, ip: Ip) -> IpDetailOut:
     return IpDetailOut.on(entry, ip, system.settings)
 
 
-async def _taken(system: System, new: NewIp) -> HTTPException:
-    async with system.store.read() as reader:
-        found = await targets.find_by_keyword(reader, [new.keyword])
-    owners = [f"IP {ip.id} ({one_line(ip.name, most=60)})" for ip in found.values()]
-    owner = owners[0] if owners else "another IP"
-    shown = one_line(new.keyword, most=60)
-    return HTTPException(
-        409, f"{owner} has the keyword {shown!r} already; change that IP, or take another keyword"
-    )
-
-
 @ips_router.get("/ips/{ip_id}")
 async def show_ip(system: SystemOf, ip_id: IpId) -> IpDetailOut:
     """Show one IP, and when it is crawled next."""
     async with system.store.read() as reader:
-        ip = await find_known(reader, ip_id)
+        ip = await asked.find_known(reader, ip_id)
     return await _detail(system, ip)
 
 
 @ips_router.put("/ips/{ip_id}")
 async def replace_ip(system: SystemOf, ip_id: IpId, ip: IpIn) -> IpDetailOut:
     """Describe an IP anew; what is not said is as for a new one."""
-    return await _change(system, ip_id, ip)
+    return await _change(system, ip_id, lambda _: ip.to_new())
 
 
 @ips_router.patch("/ips/{ip_id}")
 async def change_ip(system: SystemOf, ip_id: IpId, ip: IpPatch) -> IpDetailOut:
     """Change some of what is known of an IP."""
-    return await _change(system, ip_id, ip)
+    return await _change(system, ip_id, ip.to_new)
 
 
-async def _change(system: System, ip_id: int, given: IpIn | IpPatch) -> IpDetailOut:
-    new: NewIp | None = None
-    try:
-        async with system.store.edit() as tx:
-            # Held from here on, so that of two changes at once neither undoes the other.
-            await tx.execute(select(ips.c.id).where(ips.c.id == ip_id).with_for_update())
-            known = await find_known(tx, ip_id)
-            new = given.to_new() if isinstance(given, IpIn) else given.to_new(known)
-            changed = await targets.change_ip(tx, ip_id, new, system.settings, system.clock.now())
-    except IntegrityError as error:
-        if new is None:
-            raise
-        raise await _taken(system, new) from error
-    if changed is None:
-        raise _unknown(ip_id)
-    await reads.drop_kept(system.store.cache, ip_id)
+async def _change(system: System, ip_id: int, change: Callable[[Ip], NewIp]) -> IpDetailOut:
+    with _conflicts():
+        changed = await asked.change_ip(system, ip_id, change)
     return await _detail(system, changed)
 
 
 @ips_router.delete("/ips/{ip_id}", status_code=204)
 async def remove_ip(system: SystemOf, ip_id: IpId) -> None:
     """Forget an IP with all that was kept of it."""
-    async with system.store.edit() as tx:
-        was_there = await targets.remove_ip(tx, ip_id)
-    if not was_there:
-        raise _unknown(ip_id)
-    await reads.drop_kept(system.store.cache, ip_id)
+    await asked.remove_ip(system, ip_id)
 
 
 @ips_router.post("/ips/{ip_id}/trigger", status_code=202)
 async def trigger(system: SystemOf, ip_id: IpId) -> TriggeredOut:
     """Crawl an IP now; while one crawl of it is live there is no second."""
-    store = system.store
-    async with store.read() as reader:
-        ip = await find_known(reader, ip_id)
-    for _ in range(TRIES):
-        new = await store.queue.put([targets.crawl_now(ip, system.settings)])
-        name = new[0] if new else targets.member_of(ip_id)
-        found = await why(store, system.clock, system.watches, name)
-        # A crawl that was live a moment ago may be over by now; then there is room for another.
-        if found is not None and found.job_id is not None:
-            return TriggeredOut(
-                job_id=found.job_id,
-                state=found.state,
-                next_at=found.next_at,
-                reason=found.reason,
-                is_new=bool(new),
-            )
-    raise HTTPException(409, "crawls of this IP end faster than they can be seen; ask again")
+    with _conflicts():
+        made = await asked.ask_for_crawl(system, ip_id)
+    return TriggeredOut(
+        job_id=str(made.why.job_id),
+        state=made.why.state,
+        next_at=made.why.next_at,
+        reason=made.why.reason,
+        is_new=made.is_new,
+    )
 
 
 @ips_router.post("/admin/import", openapi_extra=_BODY, description=_IMPORT)

@@ -241,6 +241,19 @@ async def list_hours(
     return found
 
 
+async def list_sold(
+    reader: Reader, ip_ids: Sequence[int], start_at: datetime, end_at: datetime
+) -> Mapping[int, Mapping[datetime, int]]:
+    """List how many of each IP were sold in each hour of a span that had a crawl."""
+    at = hours.c.hour_at
+    query = select(hours.c.ip_id, at, hours.c.outflow)
+    query = query.where(hours.c.ip_id.in_(ip_ids), at >= start_at, at < end_at)
+    found: dict[int, dict[datetime, int]] = {ip_id: {} for ip_id in ip_ids}
+    for ip_id, hour_at, sold in await reader.execute(query):
+        found[ip_id][hour_at] = sold
+    return found
+
+
 async def list_periods(
     reader: Reader, ip_id: int, period: Period, limit: int, before: datetime | None = None
 ) -> Sequence[Any]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -40,6 +40,9 @@ class Applied:
     hour: Flow | None
     """None if nothing was counted: up to the first whole crawl, and where one failed."""
     is_latest: bool
+    states: Mapping[str, ItemState] = field(default_factory=dict)
+    """The items as they are now, and when those among them were first seen that we knew."""
+    first_seen: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def hour_of(at: datetime) -> datetime:
@@ -95,7 +98,7 @@ async def apply_crawl(tx: Tx, crawl: Crawl, now: datetime) -> Applied | None:
         await _save_crawl(tx, crawl, 0, 0)
         await _save_failure(tx, crawl, now)
         return Applied(ip=ip, inflow=0, outflow=0, hour=None, is_latest=True)
-    known = await _find_known(tx, crawl)
+    known, first_seen = await _find_known(tx, crawl)
     compared = rules.compare(known, crawl.items, crawl.crawled_at)
     await _save_items(tx, crawl, compared.states, compared.seen)
     counted = compared.changes if ip.baseline_at is not None else ()
@@ -107,7 +110,15 @@ async def apply_crawl(tx: Tx, crawl: Crawl, now: datetime) -> Applied | None:
     is_latest = ip.last_crawled_at is None or crawl.crawled_at >= ip.last_crawled_at
     await _save_success(tx, ip, crawl, now, is_latest=is_latest)
     hour = None if ip.baseline_at is None else await save_hour(tx, row, crawl.crawled_at)
-    return Applied(ip=ip, inflow=inflow, outflow=outflow, hour=hour, is_latest=is_latest)
+    return Applied(
+        ip=ip,
+        inflow=inflow,
+        outflow=outflow,
+        hour=hour,
+        is_latest=is_latest,
+        states=compared.states,
+        first_seen=first_seen,
+    )
 
 
 async def _is_applied(tx: Tx, task_id: str) -> bool:
@@ -115,7 +126,9 @@ async def _is_applied(tx: Tx, task_id: str) -> bool:
     return found.first() is not None
 
 
-async def _find_known(tx: Tx, crawl: Crawl) -> Mapping[str, ItemState]:
+async def _find_known(
+    tx: Tx, crawl: Crawl
+) -> tuple[Mapping[str, ItemState], Mapping[str, datetime]]:
     wanted = {item.source_id for item in crawl.items}
     query = select(
         items.c.source_id,
@@ -123,16 +136,19 @@ async def _find_known(tx: Tx, crawl: Crawl) -> Mapping[str, ItemState]:
         items.c.price_yen,
         items.c.sold_at,
         items.c.last_seen_at,
+        items.c.first_seen_at,
     ).where(items.c.ip_id == crawl.ip_id, items.c.source_id.in_(wanted))
-    return {
+    rows = (await tx.execute(query)).all()
+    states = {
         row.source_id: ItemState(
             status=Status(row.status),
             price_yen=row.price_yen,
             sold_at=row.sold_at,
             last_seen_at=row.last_seen_at,
         )
-        for row in await tx.execute(query)
+        for row in rows
     }
+    return states, {row.source_id: row.first_seen_at for row in rows}
 
 
 async def _save_items(

@@ -9,6 +9,7 @@ from mimawari.errors import Invalid, Transient
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import Job, NewJob
 from mimawari.kernel.ports import Tx
+from mimawari.kernel.values import Note
 from mimawari.kernel.watch import task
 from mimawari.settings import Settings
 from mimawari.sites import mercari
@@ -46,7 +47,7 @@ class _Found:
             self.errors.append(result.error)
             self.page_errors.append(f"{side} page {result.number}: {one_line(result.reason)}")
         for item in result.page.items if result.page else ():
-            seen = _seen(item, site_url)
+            seen = make_seen(item, site_url)
             self.items.setdefault((seen.source_id, seen.status), seen)
 
     @property
@@ -61,7 +62,8 @@ class _Found:
         )
 
 
-def _seen(item: mercari.Item, site_url: str) -> Seen:
+def make_seen(item: mercari.Item, site_url: str) -> Seen:
+    """Tell of an item what counting needs."""
     return Seen(
         source_id=item.id,
         title=item.title,
@@ -154,10 +156,39 @@ async def apply(job: Job, ctx: Context) -> None:
     result = messages.parse_crawl(job.args)
     now = ctx.clock.now()
     async with ctx.commit(job) as tx:
-        applied = await sync.apply_crawl(tx, result, now)
-        if applied is not None:
-            await _follow(tx, result, applied, ctx.settings, now)
+        applied = await take_in(tx, result, ctx.settings, now)
     await reads.drop_kept(ctx.store.cache, result.ip_id)
+    if applied is not None:
+        await ctx.store.cache.show(_notes(result, applied, ctx.settings))
+
+
+async def take_in(tx: Tx, result: Crawl, settings: Settings, now: datetime) -> Applied | None:
+    """Count a crawl, unless it was counted before, with all that follows from it."""
+    applied = await sync.apply_crawl(tx, result, now)
+    if applied is not None:
+        await _follow(tx, result, applied, settings, now)
+    return applied
+
+
+def _notes(result: Crawl, applied: Applied, settings: Settings) -> list[Note]:
+    """Write each item as it stands in the cache: a copy of what is counted in the tables."""
+    shown_for = {
+        Status.AVAILABLE: settings.hot_item_ttl_available,
+        Status.SOLD: settings.hot_item_ttl_sold,
+    }
+    return [
+        Note(
+            f"hot:item:{result.ip_id}:{source_id}",
+            {
+                "status": state.status,
+                "price": state.price_yen or 0,
+                "first_seen": int(applied.first_seen.get(source_id, result.crawled_at).timestamp()),
+                "last_seen": int(state.last_seen_at.timestamp()),
+            },
+            shown_for[state.status],
+        )
+        for source_id, state in applied.states.items()
+    ]
 
 
 async def _follow(

@@ -4,13 +4,16 @@ from datetime import timedelta
 
 from mimawari.kernel.values import Limit
 from mimawari.kernel.watch import Watch
-from mimawari.watches.prices import products, tasks
+from mimawari.watches.prices import products, tables, tasks
 from mimawari.watches.prices.cli import app as commands
+from mimawari.watches.prices.tellings import TELLINGS
 
 MINUTE = timedelta(minutes=1)
 
 watch = Watch(
     name="prices",
+    tables=tables.metadata,
+    tellings=TELLINGS,
     tasks=(tasks.enqueue_crawls, tasks.crawl_list, tasks.sync_detail),
     limits=(
         Limit(products.LIST, count=10, per=MINUTE),
@@ -19,4 +22,5 @@ watch = Watch(
     targets=products.list_targets,
     router="mimawari.watches.prices.api:router",
     commands=commands,
+    declared="mimawari.watches.prices.declared:declared",
 )

@@ -8,13 +8,13 @@ from typing import Any
 from sqlalchemy import insert, select, update
 
 from mimawari.kernel.ports import Tx
+from mimawari.kernel.telling import tell
 from mimawari.settings import Settings
 from mimawari.watches.prices import market
 from mimawari.watches.prices.market import Cheapest, Market
 from mimawari.watches.prices.models import Product
 from mimawari.watches.prices.tables import alerts, settings
 
-DESTINATION = "log:"
 SLACK_PERCENT = 2
 """So much beyond a bar a price must go before anything is said anew, so that nothing flaps."""
 
@@ -76,7 +76,7 @@ def make_bars(product: Product, worth: Market, lowest: int | None) -> dict[Alert
         )
         bars[AlertKind.UNDER_MEDIAN] = Bar(price=price, reason=said)
     if lowest is not None and lowest >= worth.bounds.least_yen:
-        price = lowest * (100 - SLACK_PERCENT) // 100
+        price = _next_lowest(lowest)
         said = f"the lowest so far was {lowest:,} yen"
         bars[AlertKind.NEW_LOWEST] = Bar(price=price, reason=said)
     return bars
@@ -89,7 +89,11 @@ def find_lowest(worth: Market, lowest: int | None) -> int | None:
     price = worth.cheapest.price
     if lowest is None or lowest < worth.bounds.least_yen:
         return price
-    return price if price <= lowest * (100 - SLACK_PERCENT) // 100 else lowest
+    return price if price <= _next_lowest(lowest) else lowest
+
+
+def _next_lowest(lowest: int) -> int:
+    return lowest * (100 - SLACK_PERCENT) // 100
 
 
 def find_over(
@@ -160,4 +164,4 @@ class _Teller:
             **{name: told[name] for name in names if name in told},
             "at": self.now.isoformat(),
         }
-        self.tx.emit(f"prices:{self.product.id}", event, body, destination=DESTINATION)
+        tell(self.tx, f"prices:{self.product.id}", event, body)

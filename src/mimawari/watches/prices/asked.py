@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from mimawari.edges.asked import Later, ask_for, check, find_later, is_vain, wait
+from mimawari.edges.asked import Later, ask_for, check, find_later, is_vain
 from mimawari.edges.system import System
-from mimawari.errors import BadInput, NotFound
+from mimawari.errors import BadInput
 from mimawari.kernel.job import AT_ONCE, State
 from mimawari.kernel.signal import ENDS
 from mimawari.kernel.waiting import LOOK
@@ -16,9 +16,9 @@ from mimawari.watches.prices import ledger, products, reads
 from mimawari.watches.prices.models import Product, Setting
 from mimawari.watches.prices.reads import Run
 
-PAGE = 500
 WAIT_FOR = timedelta(minutes=10)
 """How long a person waits for crawls."""
+REMOVED = "the product was removed, or is searched for otherwise, since the crawl began; ask again"
 LOOKED_AT = 10
 """So many crawls are looked at in one step; those asked for first go first."""
 
@@ -81,12 +81,7 @@ async def choose(system: System, product_id: int | None) -> list[Product]:
     async with system.store.read() as reader:
         if product_id is not None:
             return [await reads.find_known(reader, product_id)]
-        chosen: list[Product] = []
-        after = 0
-        while some := await products.list_products(reader, PAGE, after, enabled=True):
-            chosen += some
-            after = some[-1].id
-    return chosen
+        return [one async for one in products.walk_enabled(reader)]
 
 
 async def ask_for_crawl(system: System, product_id: int) -> str:
@@ -102,19 +97,6 @@ async def ask_for_crawls(system: System, product_id: int | None) -> list[Asked]:
     ]
 
 
-async def wait_for_crawl(system: System, job_id: str, until: datetime) -> Run | Later:
-    """Return a crawl once it is over, or how it stands when the time is; a failed one is told."""
-    job = await wait(system, job_id, until)
-    check(job, "the list")
-    async with system.store.read() as reader:
-        run = await reads.find_run(reader, job_id)
-    if run is not None:
-        return run
-    if job is None or job.state is State.DONE:
-        raise NotFound("the product was removed while it was crawled")
-    return await find_later(system, job_id)
-
-
 async def count_pages(system: System, job_id: str) -> int:
     """Count the pages that a crawl under way has read so far."""
     kept = await system.store.cache.get(products.pages_key(job_id))
@@ -123,14 +105,19 @@ async def count_pages(system: System, job_id: str) -> int:
 
 async def find_standing(system: System, asked: Asked) -> Standing:
     """Tell how a crawl stands, without waiting for it; that it failed is no error here."""
+    job = await system.store.queue.find(asked.job_id)
     try:
-        found = await wait_for_crawl(system, asked.job_id, system.clock.now())
+        check(job, "the list")
     except BadInput as error:
         return Standing(asked=asked, stage=Stage.FAILED, reason=str(error))
-    if isinstance(found, Run):
-        return Standing(asked=asked, stage=Stage.DONE, run=found, pages_read=found.pages_read)
-    job = await system.store.queue.find(asked.job_id)
-    is_at_work = job is not None and job.state is State.PROCESSING
+    async with system.store.read() as reader:
+        run = await reads.find_run(reader, asked.job_id)
+    if run is not None:
+        return Standing(asked=asked, stage=Stage.DONE, run=run, pages_read=run.pages_read)
+    if job is None or job.state is State.DONE:
+        return Standing(asked=asked, stage=Stage.FAILED, reason=REMOVED)
+    found = await find_later(system, asked.job_id)
+    is_at_work = job.state is State.PROCESSING
     return Standing(
         asked=asked,
         stage=Stage.RUNNING if is_at_work else Stage.WAITING,
@@ -171,7 +158,7 @@ async def _is_given_up(system: System, found: Standing, until: datetime) -> bool
 
 async def find_waiting(system: System, product_id: int) -> Later | None:
     """Tell how a product's crawl in the queue stands; None if there is none."""
-    live = await system.store.queue.find_live(str(products.list_job(product_id).dedupe_key))
+    live = await system.store.queue.find_live(products.key_of(product_id))
     return None if live is None else await find_later(system, live.id)
 
 

@@ -5,14 +5,14 @@ from datetime import timedelta
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mimawari import show
 from mimawari.edges.asking import LARGEST_ID
+from mimawari.edges.bars import open_bars
 from mimawari.edges.system import Json, System, run
 from mimawari.watches.prices import asked, cli_market, cli_products, reads
 from mimawari.watches.prices.asked import Asked, Stage, Standing
-from mimawari.watches.prices.cli_cells import alert_line, capped, find
+from mimawari.watches.prices.cli_cells import alert_line, capped
 
 app = typer.Typer(help="What a product is worth on Mercari.", no_args_is_help=True)
 app.add_typer(cli_products.app, name="product")
@@ -37,7 +37,7 @@ def crawl(
     async def work(opened: System) -> list[Standing]:
         if product_id is not None:
             async with opened.store.read() as reader:
-                await find(reader, product_id)
+                await reads.find_known(reader, product_id)
         wanted = await asked.ask_for_crawls(opened, product_id)
         return await _follow(opened, wanted)
 
@@ -56,7 +56,7 @@ def crawl(
 async def _follow(opened: System, wanted: Sequence[Asked]) -> list[Standing]:
     until = opened.clock.now() + PATIENCE
     over: set[str] = set()
-    with _bar() as bar:
+    with open_bars() as bar:
         line = bar.add_task("waiting for the first page", total=len(wanted))
         steps: AsyncIterator[Standing] = asked.follow(opened, wanted, until)
         async for one in steps:
@@ -66,18 +66,6 @@ async def _follow(opened: System, wanted: Sequence[Asked]) -> list[Standing]:
                 over.add(one.asked.job_id)
                 bar.update(line, completed=len(over))
     return [await asked.find_standing(opened, one) for one in wanted]
-
-
-def _bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=show.complaints,
-        transient=True,
-        disable=not show.complaints.is_terminal,
-    )
 
 
 def _show(ended: Sequence[Standing]) -> None:

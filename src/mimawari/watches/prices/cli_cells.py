@@ -8,25 +8,12 @@ import typer
 from mimawari import show
 from mimawari.edges.asking import LARGEST_ID
 from mimawari.edges.system import System
-from mimawari.errors import NotFound
-from mimawari.kernel.ports import Reader
-from mimawari.watches.prices import products
-from mimawari.watches.prices.models import Product, Setting
+from mimawari.watches.prices.models import Setting
 from mimawari.watches.prices.reads import Run
 
 ProductId = Annotated[
     int, typer.Argument(min=1, max=LARGEST_ID, metavar="ID", help="A product's id.")
 ]
-
-
-async def find(reader: Reader, product_id: int) -> Product:
-    """Find a product, or say how to find one."""
-    product = await products.find_product(reader, product_id)
-    if product is None:
-        raise NotFound(
-            f"no product goes by the id {product_id}; `mimawari prices product ls` lists them"
-        )
-    return product
 
 
 def yen(amount: float | None) -> str:

@@ -11,8 +11,8 @@ from mimawari import show
 from mimawari.edges import exporting
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput
-from mimawari.watches.prices import market
-from mimawari.watches.prices.cli_cells import ProductId, find, yen
+from mimawari.watches.prices import market, reads
+from mimawari.watches.prices.cli_cells import ProductId, yen
 from mimawari.watches.prices.figures import DaysToSell, Figures
 from mimawari.watches.prices.market import Day, Market
 
@@ -38,7 +38,7 @@ def show_market(
             raise BadInput("there is one output only; give --json or --csv")
         now, zone = opened.clock.now(), opened.settings.zone
         async with opened.store.read() as reader:
-            product = await find(reader, product_id)
+            product = await reads.find_known(reader, product_id)
             there = await market.find_market(reader, product_id, days, now, zone)
         if csv:
             rows = [[_fields(day)[name] for name in COLUMNS] for day in there.days]

@@ -15,7 +15,6 @@ from mimawari.watches.prices.cli_cells import (
     ProductId,
     alert_line,
     bounds_of,
-    find,
     show_crawls,
     yen,
 )
@@ -63,7 +62,7 @@ def add(  # noqa: PLR0913 - the command's own options
 ) -> None:
     """Watch one more product, from now on."""
     given = {
-        "keyword": keyword or name,
+        "keyword": name if keyword is None else keyword,
         "category_id": category,
         "min_price": min_price,
         "max_price": max_price,
@@ -197,7 +196,7 @@ def show_product(context: typer.Context, product_id: ProductId, json: Json = Fal
 
     async def work(opened: System) -> None:
         async with opened.store.read() as reader:
-            product = await find(reader, product_id)
+            product = await reads.find_known(reader, product_id)
             runs = await reads.list_runs(reader, product_id, SHOWN_CRAWLS)
             told = await reads.list_alerts(reader, SHOWN_ALERTS, None, product_id, is_open=True)
         waits = await asked.find_next(opened, product)
@@ -254,7 +253,7 @@ def remove(
 
     async def work(opened: System) -> None:
         async with opened.store.read() as reader:
-            product = await find(reader, product_id)
+            product = await reads.find_known(reader, product_id)
         if not yes:
             raise BadInput(
                 f"this forgets {show.plain(product.name)} and all that was found of it;"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from pydantic_core import from_json
 from sqlalchemy import delete, select
 
 from mimawari.kernel.ports import Reader, Tx
@@ -87,6 +88,7 @@ async def list_days(reader: Reader | Tx, product_id: int, since: int) -> list[So
     )
     found = []
     for day, sales in await reader.execute(query.order_by(sold_days.c.day)):
-        counts, prices, hours = json.loads(sales)
+        # Long lists of numbers are read at more than twice the speed of the standard library.
+        counts, prices, hours = from_json(sales)
         found.append(SoldDay(day=day, counts=counts, prices=prices, hours=hours))
     return found

@@ -15,7 +15,7 @@ from mimawari.kernel.ports import Reader, Tx
 from mimawari.watches.prices import figures, ledger, rules
 from mimawari.watches.prices.figures import Bounds, DaysToSell, Figures
 from mimawari.watches.prices.ledger import QUARTERS
-from mimawari.watches.prices.tables import results, sightings
+from mimawari.watches.prices.tables import SAME_ITEM, results, sightings
 
 USUAL_DAYS = 30
 """Over how many days alerts, and whoever does not say, look back."""
@@ -152,13 +152,10 @@ def _on_sale(product_id: int) -> Any:
 async def _find_cheapest(
     reader: Reader | Tx, product_id: int, bounds: Bounds, sold: Figures | None
 ) -> Cheapest | None:
-    same = (results.c.product_id == sightings.c.product_id) & (
-        results.c.external_id == sightings.c.external_id
-    )
     query = (
         select(results, sightings.c.last_seen_at)
         .select_from(sightings)
-        .join(results, same)
+        .join(results, SAME_ITEM)
         .where(_on_sale(product_id), sightings.c.on_sale_yen >= (bounds.least_yen or 0))
         .order_by(sightings.c.on_sale_yen, results.c.id)
         .limit(1)

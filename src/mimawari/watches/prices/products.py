@@ -1,7 +1,7 @@
 """The products: what is searched for, kept and put on the schedule."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,6 +21,12 @@ from mimawari.watches.prices.tables import products, settings
 CRON, LIST, DETAIL = "prices.cron", "prices.listCrawl", "prices.syncDetail"
 MEMBER = "prices:cron"
 HOUR = timedelta(hours=1)
+PAGE = 500
+
+
+def key_of(product_id: int) -> str:
+    """Name a product's place in the queue; it has one at a time."""
+    return f"{LIST}:{product_id}"
 
 
 def list_job(product_id: int, **given: Any) -> NewJob:
@@ -28,7 +34,7 @@ def list_job(product_id: int, **given: Any) -> NewJob:
     return NewJob(
         kind=LIST,
         args={"type": "listCrawl", "productId": product_id},
-        dedupe_key=f"{LIST}:{product_id}",
+        dedupe_key=key_of(product_id),
         target=f"prices:{product_id}",
         **given,
     )
@@ -121,6 +127,15 @@ async def list_products(
     if enabled is not None:
         query = query.where(settings.c.enabled == int(enabled))
     return [make_product(row) for row in await reader.execute(query.limit(limit))]
+
+
+async def walk_enabled(reader: Reader | Tx) -> AsyncIterator[Product]:
+    """Yield all products that are crawled by themselves, by id, some in memory at a time."""
+    after = 0
+    while some := await list_products(reader, PAGE, after, enabled=True):
+        for one in some:
+            yield one
+        after = some[-1].id
 
 
 async def add_product(

@@ -3,18 +3,27 @@
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, select
 
+from mimawari.columns import behind
 from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.watches.prices import products
 from mimawari.watches.prices.figures import Bounds
 from mimawari.watches.prices.models import MOST_YEN, Product, SellerType, SellingStatus
-from mimawari.watches.prices.tables import alerts, removed, results, runs, sightings
+from mimawari.watches.prices.rules import QUARTER, quarter_of
+from mimawari.watches.prices.tables import (
+    SAME_ITEM,
+    alerts,
+    removed,
+    results,
+    runs,
+    sightings,
+)
 
 
 class Sort(StrEnum):
@@ -88,7 +97,10 @@ async def find_known(reader: Reader | Tx, product_id: int) -> Product:
     """Find a product, or raise NotFound."""
     product = await products.find_product(reader, product_id)
     if product is None:
-        raise NotFound(f"no product goes by the id {product_id}; GET /api/products lists them")
+        raise NotFound(
+            f"no product goes by the id {product_id};"
+            " `mimawari prices product ls` and GET /api/products list them"
+        )
     return product
 
 
@@ -114,24 +126,15 @@ async def list_results(
 ) -> Sequence[Any]:
     """List results, each with its sighting, in the order asked for, a page at a time."""
     key = _SORTED[wanted.sort]
-    same = (sightings.c.product_id == results.c.product_id) & (
-        sightings.c.external_id == results.c.external_id
-    )
     seen = (sightings.c.listed_at, sightings.c.last_seen_at)
-    query = select(results, *seen).outerjoin(sightings, same)
+    query = select(results, *seen).outerjoin(sightings, SAME_ITEM)
     query = query.where(results.c.product_id == product_id, *_conditions(wanted, bounds))
     if after is not None:
-        query = query.where(_behind(key, after, is_ascending=wanted.is_ascending))
+        place = (after.value, after.result_id)
+        query = query.where(behind((key, results.c.id), place, is_ascending=wanted.is_ascending))
     order = (key, results.c.id) if wanted.is_ascending else (key.desc(), results.c.id.desc())
     found: Sequence[Any] = (await reader.execute(query.order_by(*order).limit(limit))).all()
     return found
-
-
-def _behind(key: Any, place: Place, *, is_ascending: bool) -> ColumnElement[bool]:
-    number = results.c.id
-    if is_ascending:
-        return or_(key > place.value, and_(key == place.value, number > place.result_id))
-    return or_(key < place.value, and_(key == place.value, number < place.result_id))
 
 
 def _conditions(wanted: Wanted, bounds: Bounds) -> list[ColumnElement[bool]]:
@@ -151,6 +154,21 @@ def _conditions(wanted: Wanted, bounds: Bounds) -> list[ColumnElement[bool]]:
         counts = at.price.between(bounds.least_yen or 0, most)
         found.append(~counts if wanted.is_outlier else counts)
     return found
+
+
+async def list_sales(
+    reader: Reader, product_id: int, since_at: datetime, bounds: Bounds, limit: int
+) -> list[tuple[datetime, int]]:
+    """List the newest sales that count: when, to a quarter of an hour, and for how much."""
+    at = sightings.c
+    most = min(bounds.most_yen or MOST_YEN, MOST_YEN)
+    query = select(at.sold_quarter, at.sold_yen).where(
+        at.product_id == product_id,
+        at.sold_quarter >= quarter_of(since_at),
+        at.sold_yen.between(bounds.least_yen or 0, most),
+    )
+    rows = await reader.execute(query.order_by(at.sold_quarter.desc()).limit(limit))
+    return [(datetime.fromtimestamp(quarter * QUARTER, UTC), price) for quarter, price in rows]
 
 
 async def list_removed(

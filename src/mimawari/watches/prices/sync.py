@@ -19,7 +19,14 @@ from mimawari.watches.prices.models import (
     Sight,
 )
 from mimawari.watches.prices.rules import WORTHLESS
-from mimawari.watches.prices.tables import removed, results, runs, settings, sightings
+from mimawari.watches.prices.tables import (
+    SAME_ITEM,
+    removed,
+    results,
+    runs,
+    settings,
+    sightings,
+)
 
 BATCH = 500
 MISMATCH, GONE = "mismatch", "gone"
@@ -53,9 +60,8 @@ class Applied:
 
 
 async def apply_crawl(tx: Tx, crawl: Crawl, product: Product) -> Applied:
-    """Keep what a crawl found, by the settings of its product."""
+    """Keep what a crawl found, by the settings of its product, which the caller holds."""
     setting = product.setting
-    await ledger.hold(tx, product.id)
     # Results that no crawl shows are looked at only where the settings are new to them.
     keys = None if product.is_changed else [one.external_id for one in crawl.found]
     kept, out = await _load(tx, results, crawl, keys), await _load(tx, removed, crawl, keys)
@@ -144,7 +150,8 @@ async def _inspect(
         and rules.find_mismatch(setting, row["name"], row["price"]) is None
     ]
     again = await _restore(tx, right)
-    await save_worth(tx, crawl.product_id, again)
+    await _save_worth(tx, crawl.product_id, again)
+    await ledger.save_days(tx, crawl.product_id, again)
     return moved, len(again)
 
 
@@ -152,7 +159,7 @@ async def take_out(
     tx: Tx, product_id: int, reasons: Mapping[str, str], kind: str, now: datetime
 ) -> int:
     """Move results to where no figure counts them, each with its reason; say how many."""
-    moved = 0
+    moved: list[Row] = []
     for some in _batches(list(reasons)):
         mine = (results.c.product_id == product_id) & results.c.external_id.in_(some)
         found = (await tx.execute(select(results).where(mine))).all()
@@ -168,9 +175,10 @@ async def take_out(
         await tx.save(removed, rows, _REMOVED)
         await tx.execute(delete(results).where(mine))
         await tx.execute(update(sightings).where(_seen(product_id, some)).values(WORTHLESS))
-        await ledger.save_days(tx, product_id, rows)
-        moved += len(rows)
-    return moved
+        moved += rows
+    # Once for all, because packing a day reads all that was sold on it.
+    await ledger.save_days(tx, product_id, moved)
+    return len(moved)
 
 
 async def _restore(tx: Tx, rows: Sequence[Row]) -> list[Row]:
@@ -182,7 +190,7 @@ async def _restore(tx: Tx, rows: Sequence[Row]) -> list[Row]:
     return again
 
 
-async def save_worth(tx: Tx, product_id: int, rows: Sequence[Row]) -> None:
+async def _save_worth(tx: Tx, product_id: int, rows: Sequence[Row]) -> None:
     """Write down beside results what they stand for in the figures now."""
     for some in _batches(rows):
         by_key = {row["external_id"]: row for row in some}
@@ -192,7 +200,6 @@ async def save_worth(tx: Tx, product_id: int, rows: Sequence[Row]) -> None:
             for row in found
         ]
         await tx.save(sightings, noted, tuple(WORTHLESS))
-    await ledger.save_days(tx, product_id, rows)
 
 
 def _seen(product_id: int, keys: Sequence[str]) -> ColumnElement[bool]:
@@ -222,10 +229,7 @@ async def _note_sightings(
 
 def _beside(product_id: int, *columns: Any) -> Select[Any]:
     """Read of a product's results and their sightings."""
-    same = (sightings.c.product_id == results.c.product_id) & (
-        sightings.c.external_id == results.c.external_id
-    )
-    query = select(results.c.id, *columns).select_from(sightings).join(results, same)
+    query = select(results.c.id, *columns).select_from(sightings).join(results, SAME_ITEM)
     return query.where(sightings.c.product_id == product_id)
 
 
@@ -349,5 +353,5 @@ async def _change(tx: Tx, row: Any, values: Row, now: datetime) -> None:
         return
     new = {**row._asdict(), **values, "updated_at": now}
     await tx.execute(update(results).where(results.c.id == row.id).values(new))
-    await save_worth(tx, row.product_id, [new])
-    await ledger.save_days(tx, row.product_id, [row._asdict()])
+    await _save_worth(tx, row.product_id, [new])
+    await ledger.save_days(tx, row.product_id, [row._asdict(), new])

@@ -133,6 +133,11 @@ sightings = Table(
     ),
     **EXACT,
 )  # fmt: skip
+SAME_ITEM = (sightings.c.product_id == results.c.product_id) & (
+    sightings.c.external_id == results.c.external_id
+)
+"""Leads from a result to its sighting, and back."""
+
 # Made anew from the sightings of a day whenever one of them changes.
 sold_days = Table(
     "mercari_sold_days",

@@ -25,7 +25,6 @@ from mimawari.watches.prices.models import (
 )
 from mimawari.watches.prices.products import CRON, DETAIL, LIST
 
-PAGE = 1000
 SHOWN_FOR = timedelta(hours=1)
 """How long it is known how far a crawl came."""
 SIDES = (Side.ON_SALE, Side.SOLD)
@@ -39,14 +38,12 @@ async def enqueue_crawls(job: Job, ctx: Context) -> None:
     """Enqueue one crawl for each enabled product."""
     now = ctx.clock.now()
     async with ctx.commit(job) as tx:
-        after, count = 0, 0
-        while found := await products.list_products(tx, PAGE, after, enabled=True):
-            tx.put(*(products.list_job(one.id) for one in found))
-            after, count = found[-1].id, count + len(found)
+        jobs = [products.list_job(one.id) async for one in products.walk_enabled(tx)]
+        tx.put(*jobs)
         if job.target is not None:
             at = products.next_cron(now, ctx.settings)
             tx.next_run(at, f"cron {ctx.settings.prices_cron}")
-    log.info("crawls enqueued", what=CRON, result="done", products=count, next=LIST)
+    log.info("crawls enqueued", what=CRON, result="done", products=len(jobs), next=LIST)
 
 
 @task(

@@ -6,8 +6,9 @@ from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Watch
 from mimawari.settings import Settings
 from mimawari.sites.yahoo_realestate import SITE
-from mimawari.watches.rentals import lists, tasks, told
+from mimawari.watches.rentals import lists, tables, tasks, told
 from mimawari.watches.rentals.cli import app as commands
+from mimawari.watches.rentals.tellings import TELLINGS
 
 
 def limits(settings: Settings) -> tuple[Limit, ...]:
@@ -20,6 +21,8 @@ def limits(settings: Settings) -> tuple[Limit, ...]:
 
 watch = Watch(
     name="rentals",
+    tables=tables.metadata,
+    tellings=TELLINGS,
     tasks=(tasks.scrape_list, tasks.scrape_detail, tasks.enqueue_daily, tasks.clean_up),
     limits=limits,
     breakers={SITE.name: BreakerPolicy(failures=2, cool_for=timedelta(hours=1))},
@@ -27,4 +30,5 @@ watch = Watch(
     started=told.started,
     router="mimawari.watches.rentals.api:router",
     commands=commands,
+    declared="mimawari.watches.rentals.declared:declared",
 )

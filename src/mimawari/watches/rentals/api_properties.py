@@ -72,16 +72,19 @@ async def list_properties(
     system: SystemOf, given: Annotated[PropertiesAsked, Query()]
 ) -> PropertiesOut | Response:
     """List properties in the order asked for."""
-    listing = _properties(system, given)
+    listing = properties_listing(system, given)
     if given.format == "csv":
-        pieces = _rows(paging.walk(listing, given.limit))
-        return await exporting.download("properties", list(PropertyRow.model_fields), pieces)
+        return await download_properties(listing, given.limit)
     shown, more = await paging.find_page(listing, given.page)
     following = write_place(reads.place_of(shown[-1], given.sort)) if more else None
     return PropertiesOut(properties=shown, next=following)
 
 
-def _properties(system: System, given: PropertiesAsked) -> Listing[PropertyOut, Place | None]:
+def properties_listing(
+    system: System, given: PropertiesAsked
+) -> Listing[PropertyOut, Place | None]:
+    """Make the list of the properties that are asked for."""
+
     async def fetch(after: Place | None, most: int) -> Sequence[PropertyOut]:
         async with system.store.read() as reader:
             rows = await reads.list_properties(reader, given.wanted, most, after)
@@ -92,6 +95,14 @@ def _properties(system: System, given: PropertiesAsked) -> Listing[PropertyOut, 
         start=None if given.after is None else read_place(given.after, given.sort),
         place_of=lambda one: reads.place_of(one, given.sort),
     )
+
+
+async def download_properties(
+    listing: Listing[PropertyOut, Place | None], most: int | None
+) -> Response:
+    """Answer with a file of properties."""
+    pieces = _rows(paging.walk(listing, most))
+    return await exporting.download("properties", list(PropertyRow.model_fields), pieces)
 
 
 async def _rows(
@@ -130,6 +141,15 @@ async def list_changes(
     system: SystemOf, given: Annotated[ChangesAsked, Query()]
 ) -> ChangesOut | Response:
     """List what changed, newest first."""
+    listing = changes_listing(system, given)
+    if given.format == "csv":
+        return await download_changes(listing, given.limit)
+    shown, more = await paging.find_page(listing, given.page)
+    return ChangesOut(changes=shown, next=shown[-1].id if more else None)
+
+
+def changes_listing(system: System, given: ChangesAsked) -> Listing[ChangeOut, int | None]:
+    """Make the list of the changes that are asked for."""
 
     async def fetch(before: int | None, most: int) -> Sequence[ChangeOut]:
         async with system.store.read() as reader:
@@ -138,9 +158,10 @@ async def list_changes(
             )
         return [ChangeOut.of(row) for row in rows]
 
-    listing = Listing(fetch=fetch, start=given.before, place_of=lambda change: change.id)
-    if given.format == "csv":
-        pieces = paging.walk(listing, given.limit)
-        return await exporting.download("changes", list(ChangeOut.model_fields), pieces)
-    shown, more = await paging.find_page(listing, given.page)
-    return ChangesOut(changes=shown, next=shown[-1].id if more else None)
+    return Listing(fetch=fetch, start=given.before, place_of=lambda change: change.id)
+
+
+async def download_changes(listing: Listing[ChangeOut, int | None], most: int | None) -> Response:
+    """Answer with a file of changes."""
+    pieces = paging.walk(listing, most)
+    return await exporting.download("changes", list(ChangeOut.model_fields), pieces)

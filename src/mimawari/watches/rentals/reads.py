@@ -3,18 +3,20 @@
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
+from mimawari.columns import behind
 from mimawari.edges.system import System
 from mimawari.kernel.job import State
 from mimawari.kernel.ports import Reader
 from mimawari.watches.rentals import cleanup
 from mimawari.watches.rentals.models import SITE_NAME, Kind, Status
-from mimawari.watches.rentals.tables import changes, is_of, properties, runs, snapshots
+from mimawari.watches.rentals.tables import changes, is_of, lists, properties, runs, snapshots
 
 
 class Sort(StrEnum):
@@ -78,17 +80,18 @@ async def list_properties(
     key, name = _SORTED[wanted.sort], properties.c.property_id
     query = select(properties).where(properties.c.site == SITE_NAME, *_conditions(wanted))
     if after is not None:
-        query = query.where(_behind(key, after, is_ascending=wanted.is_ascending))
+        place = (after.value, after.property_id)
+        query = query.where(behind((key, name), place, is_ascending=wanted.is_ascending))
     order = (key, name) if wanted.is_ascending else (key.desc(), name.desc())
     found: Sequence[Any] = (await reader.execute(query.order_by(*order).limit(limit))).all()
     return found
 
 
-def _behind(key: Any, place: Place, *, is_ascending: bool) -> ColumnElement[bool]:
-    name = properties.c.property_id
-    if is_ascending:
-        return or_(key > place.value, and_(key == place.value, name > place.property_id))
-    return or_(key < place.value, and_(key == place.value, name < place.property_id))
+async def count_properties(reader: Reader, wanted: Wanted) -> int:
+    """Count the properties that are asked for."""
+    query = select(func.count()).select_from(properties)
+    query = query.where(properties.c.site == SITE_NAME, *_conditions(wanted))
+    return int((await reader.execute(query)).scalar_one())
 
 
 def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
@@ -187,6 +190,15 @@ async def list_last_runs(reader: Reader, list_ids: Sequence[int]) -> Sequence[An
     last_of = last.where(runs.c.list_id.in_(list_ids)).group_by(runs.c.list_id).subquery()
     same = (runs.c.list_id == last_of.c.list_id) & (runs.c.started_at == last_of.c.started_at)
     found: Sequence[Any] = (await reader.execute(select(runs).join(last_of, same))).all()
+    return found
+
+
+async def list_runs_since(reader: Reader, since: datetime, most: int) -> Sequence[Any]:
+    """List the walks that went on after a time with the lists' addresses, newest first."""
+    query = select(runs, lists.c.url).join(lists, lists.c.id == runs.c.list_id)
+    is_late = runs.c.ended_at.is_(None) | (runs.c.ended_at > since)
+    query = query.where(is_late).order_by(runs.c.started_at.desc(), runs.c.id).limit(most)
+    found: Sequence[Any] = (await reader.execute(query)).all()
     return found
 
 

@@ -12,6 +12,7 @@ from mimawari.kernel.ports import Reader, Tx
 from mimawari.watches.rentals import rules
 from mimawari.watches.rentals.models import SITE_NAME, Change, Kind, Seen, Source, Status
 from mimawari.watches.rentals.tables import changes, is_of, listed, properties, snapshots
+from mimawari.watches.rentals.tellings import tell_changes, tell_ended
 
 KEY = ("site", "property_id")
 _COLUMNS = tuple(column.name for column in properties.c)
@@ -54,6 +55,7 @@ async def keep_seen(tx: Tx, seen: Sequence[Seen], look: Look) -> Kept:
             shots.append(_snapshot_row(rows[-1], look.at, one.source))
     await tx.save(properties, rows, _CHANGED)
     await tx.save(changes, told)
+    tell_changes(tx, told, {row["property_id"]: row for row in rows})
     await tx.save(snapshots, shots, _TERMS)
     await _unmiss(tx, list(once))
     known = [key for key in once if key not in fresh]
@@ -171,6 +173,7 @@ async def _end(
     )
     shots = [_snapshot_row({**row, "status": Status.ENDED}, look.at, source) for row in told]
     await tx.save(snapshots, shots, _TERMS)
+    tell_ended(tx, told)
 
 
 async def find_gone_at(reader: Reader, property_id: str) -> datetime | None:
