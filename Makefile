@@ -1,10 +1,10 @@
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check faults bench serve clean lock proto
+.PHONY: help venv demo test check faults bench serve screenshots clean lock proto
 UV ?= uv
 
 help:
 	@sed -n 's/^## \([a-z]*\): /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; \
-		do printf 'make %-7s %s\n' "$$name" "$$text"; done
+		do printf 'make %-11s %s\n' "$$name" "$$text"; done
 
 ## venv: Makes .venv with all Python packages for the program, its tests and its benchmarks.
 venv: .venv/stamp
@@ -13,7 +13,7 @@ venv: .venv/stamp
 .venv/stamp: requirements.lock pyproject.toml
 	@tools/venv
 
-## demo: Shows the program at work on sources of its own, without the internet.
+## demo: Shows all watches at work on a simulated world, without the internet.
 demo: venv
 	@.venv/bin/mimawari demo
 
@@ -33,7 +33,8 @@ check: venv
 ## faults: Runs the tests of crashes and outages at full length.
 faults: venv
 	@tools/servers
-	@MIMAWARI_FAULTS=full .venv/bin/python tools/run_tests.py -n 0 tests/faults
+	@MIMAWARI_FAULTS=full .venv/bin/python tools/run_tests.py -n 0 tests/faults tests/media/test_oracle.py \
+		tests/app/test_demo_seen.py tests/kube/test_pods.py
 
 ## bench: Measures the program and its peers; settings are taken from the environment.
 bench: venv
@@ -43,6 +44,10 @@ bench: venv
 ## serve: Runs the program with its web interface.
 serve: venv
 	@.venv/bin/mimawari serve
+
+## screenshots: Runs the demo and keeps a picture of each page in docs/pages (needs chromium).
+screenshots: venv
+	@.venv/bin/python tools/screenshots.py
 
 ## clean: Removes .venv and all caches; data of the program stay.
 clean:

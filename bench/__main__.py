@@ -13,10 +13,14 @@ from bench import (
     hot_apply,
     hot_board,
     hot_pace,
+    pages,
     parse,
     prices_apply,
     prices_market,
     queue,
+    redis_queue,
+    streams_decode,
+    streams_watch,
 )
 from bench.report import Part, show, write
 
@@ -25,6 +29,7 @@ WIDTH = 100
 RESULTS = Path(__file__).resolve().parent / "results.json"
 PARTS: dict[str, Callable[[Progress], Part]] = {
     "queue": queue.run,
+    "redis_queue": redis_queue.run,
     "parse": parse.run,
     "fetch": fetch.run,
     "hot_apply": hot_apply.run,
@@ -32,6 +37,9 @@ PARTS: dict[str, Callable[[Progress], Part]] = {
     "hot_pace": hot_pace.run,
     "prices_apply": prices_apply.run,
     "prices_market": prices_market.run,
+    "pages": pages.run,
+    "streams_decode": streams_decode.run,
+    "streams_watch": streams_watch.run,
 }
 
 

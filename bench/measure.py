@@ -21,11 +21,12 @@ Databases = Callable[[], AbstractContextManager[str]]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A measured program: its name, its module with first arguments, its number of jobs."""
+    """A measured program: its name, its module with first arguments, its jobs, its interpreter."""
 
     name: str
     command: tuple[str, ...]
     jobs: int
+    python: str = sys.executable
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ def databases_of(server: Server) -> Databases:
 def measure(program: Program, databases: Databases) -> Outcome:
     """Run a program once on a fresh database and read the outcome it prints last."""
     with databases() as url:
-        printed = _run(program.name, (*program.command, str(program.jobs), url))
+        command = (*program.command, str(program.jobs), url)
+        printed = run_program(program.name, command, program.python)
     outcome = Outcome(**printed)
     if outcome.jobs != program.jobs:
         raise ProgramFailed(f"{program.name} ran {outcome.jobs} jobs instead of {program.jobs}")
@@ -75,12 +77,15 @@ def measure(program: Program, databases: Databases) -> Outcome:
 def measure_calm(name: str, databases: Databases) -> float:
     """Measure ours at rest or on time, on a fresh database."""
     with databases() as url:
-        return float(_run(name, ("bench.calm", name, url))["value"])
+        return float(run_program(name, ("bench.calm", name, url))["value"])
 
 
-def _run(name: str, command: tuple[str, ...]) -> dict[str, Any]:
+def run_program(
+    name: str, command: tuple[str, ...], python: str = sys.executable
+) -> dict[str, Any]:
+    """Run a program and read the JSON line that it prints last."""
     done = subprocess.run(
-        [sys.executable, "-m", *command],
+        [python, "-m", *command],
         capture_output=True,
         text=True,
         cwd=ROOT,

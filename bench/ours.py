@@ -16,6 +16,7 @@ from mimawari.kernel.watch import Watch, Watches, task
 from mimawari.kernel.worker import Worker
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
+from tests.stores import open_store as store_at
 
 BATCH = 500
 CONCURRENCY = 500
@@ -29,7 +30,7 @@ SETTINGS = (
 async def open_store(url: str) -> AsyncIterator[SqlStore]:
     """Open a fresh store with its tables, quietly."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
-    store = SqlStore(url, RealClock())
+    store = store_at(url, RealClock())
     await upgrade(store.database)
     try:
         yield store

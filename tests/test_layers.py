@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,21 +15,26 @@ MAY_IMPORT = {
     "base": {"base"},
     "columns": {"columns", "base"},
     "kernel": {"kernel", "base"},
+    "media": {"media", "base"},
     "net": {"net", "kernel", "base"},
-    "sites": {"sites", "net", "kernel", "base"},
+    "sites": {"sites", "media", "net", "kernel", "base"},
     "edges": {"edges", "kernel", "base"},
-    "watches": {"watches", "sites", "net", "edges", "kernel", "columns", "base"},
+    "notify": {"notify", "net", "edges", "kernel", "columns", "base"},
+    "watches": {"watches", "notify", "sites", "media", "net", "edges", "kernel", "columns", "base"},
     "store": {"store", "kernel", "columns", "base"},
-    "migrations": {"migrations", "store", "watches", "columns"},
+    "migrations": {"migrations", "store", "watches", "notify", "columns"},
     "sim": {"sim", "kernel", "base"},
-    "web": {"web", "app", "watches", "sites", "net", "store", "kernel", "columns", "base"},
+    "web": {
+        *("web", "app", "watches", "notify", "sites", "net", "store"),
+        *("edges", "kernel", "columns", "base"),
+    },
     "app": {
-        *("app", "web", "sim", "watches", "sites", "net", "store"),
+        *("app", "web", "sim", "watches", "notify", "sites", "net", "store"),
         *("edges", "kernel", "columns", "base"),
     },
 }
 DATABASE = {"sqlalchemy", "alembic", "asyncpg", "asyncmy", "sqlite3"}
-NO_DATABASE = {"base", "edges", "kernel", "net", "sites", "sim"}
+NO_DATABASE = {"base", "edges", "kernel", "media", "net", "sites", "sim"}
 """Layers that reach no database themselves."""
 OFFLINE = {"sync", "tables"}
 """Modules of a watch that never ask a site."""
@@ -41,18 +47,21 @@ ALLOWED_MODULES = {
     ("mimawari.ids", "uuid_utils"),
     # A key must be such that nobody can guess it, on any clock.
     ("mimawari.app.keys", "secrets"),
+    ("mimawari.web.session", "secrets"),
     # The simulated world is made from a seed, and so the same each time.
     ("mimawari.sim.chance", "random"),
 }
+ASKED = {"now", "utcnow", "today", "time", "urandom", "sleep"}
 ALLOWED_SLEEPS = {
     "mimawari.kernel.clock",
     # Whoever drives a virtual clock waits for what takes real time beside it.
     "mimawari.kernel.rounds",
-    # The screen is drawn again, and a server that is not there yet looked for, in real time.
-    "mimawari.app.demo",
+    # A part that failed is started again in real time.
     "mimawari.app.serve",
     # An upgrade waits for another one of its process, which takes real time on any clock.
     "mimawari.store.sql.migrate",
+    # Whoever looks at a page does so in real time.
+    "mimawari.web.site",
     # A site that is slow is slow in real time, whatever its clock says.
     "mimawari.sim.faults",
 }
@@ -67,9 +76,15 @@ def layer_of(module: str) -> str:
     return "base" if len(parts) == 1 or parts[1] in BASE else parts[1]
 
 
-def imports(module: str, tree: ast.AST, *, is_package: bool) -> Iterator[str]:
+@cache
+def nodes(source: str) -> tuple[ast.AST, ...]:
+    """List all that a source is made of, read once for all who look at it."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
+def imports(module: str, source: str, *, is_package: bool) -> Iterator[str]:
     """Name everything a module imports, as far as the import itself tells."""
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -81,12 +96,11 @@ def imports(module: str, tree: ast.AST, *, is_package: bool) -> Iterator[str]:
 
 def check_imports(module: str, source: str, *, is_package: bool = False) -> list[str]:
     """Complain about imports that go the wrong way."""
-    tree = ast.parse(source)
     layer = layer_of(module)
     if layer not in MAY_IMPORT:
         return [f"{module} is in no layer we know"]
     found = []
-    for name in imports(module, tree, is_package=is_package):
+    for name in imports(module, source, is_package=is_package):
         top = name.split(".")[0]
         if top in DATABASE and layer in NO_DATABASE:
             found.append(f"{module} imports {name}, but {layer} knows no database")
@@ -96,7 +110,7 @@ def check_imports(module: str, source: str, *, is_package: bool = False) -> list
             found += _check_ours(module, layer, name)
     found += [
         f"{module} calls __import__, which hides what is imported"
-        for node in ast.walk(tree)
+        for node in nodes(source)
         if isinstance(node, ast.Name) and node.id == "__import__"
     ]
     return found
@@ -106,8 +120,12 @@ def _check_ours(module: str, layer: str, name: str) -> Iterator[str]:
     if layer_of(name) not in MAY_IMPORT[layer]:
         yield f"{module} imports {name}, but {layer} stands below {layer_of(name)}"
     here, there = module.split("."), name.split(".")
+    if layer == "notify" and here[-1] in OFFLINE and layer_of(name) == "net":
+        yield f"{module} imports {name}, but {here[-1]} never sends anything"
     if layer != "watches" or len(here) < 3:
         return
+    if layer_of(name) == "notify":
+        yield f"{module} imports {name}, but a watch tells of things and knows not to whom"
     if layer_of(name) == "watches" and there[1:3] != here[1:3]:
         yield f"{module} imports {name}, which is not its own watch"
     if here[-1] in OFFLINE and layer_of(name) in {"net", "sites"}:
@@ -116,9 +134,8 @@ def _check_ours(module: str, layer: str, name: str) -> Iterator[str]:
 
 def check_time(module: str, source: str) -> list[str]:
     """Complain about a second source of time, sleep or chance."""
-    tree = ast.parse(source)
     found = []
-    for name in imports(module, tree, is_package=False):
+    for name in imports(module, source, is_package=False):
         top = name.split(".")[0]
         if top in CHANCE_AND_TIME and (module, top) not in ALLOWED_MODULES:
             found.append(f"{module} imports {name}")
@@ -126,13 +143,13 @@ def check_time(module: str, source: str) -> list[str]:
             found.append(f"{module} imports {name}")
     classes = {"datetime", "date"} | {
         alias.asname
-        for node in ast.walk(tree)
+        for node in nodes(source)
         if isinstance(node, ast.ImportFrom) and node.module == "datetime"
         for alias in node.names
         if alias.asname and alias.name in {"datetime", "date"}
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
+    for node in nodes(source):
+        if isinstance(node, ast.Attribute) and node.attr in ASKED:
             owner = ast.unparse(node.value).split(".")[-1]
             if node.attr in {"now", "utcnow", "today"} and owner in classes:
                 found.append(f"{module} asks {owner}.{node.attr} for the time")
@@ -151,7 +168,7 @@ def check_size(module: str, source: str) -> list[str]:
         return []
     lines = len(source.splitlines())
     found = [f"{module} has {lines} lines"] if lines > MOST_LINES else []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > MOST_FUNCTION_LINES:
@@ -161,7 +178,9 @@ def check_size(module: str, source: str) -> list[str]:
 
 def check_docstring(module: str, source: str) -> list[str]:
     """Complain about a file that does not say what it is for."""
-    return [] if ast.get_docstring(ast.parse(source)) else [f"{module} has no docstring"]
+    whole = nodes(source)[0]
+    assert isinstance(whole, ast.Module)
+    return [] if ast.get_docstring(whole) else [f"{module} has no docstring"]
 
 
 def modules() -> list[tuple[str, Path]]:
@@ -206,10 +225,10 @@ def test_there_is_one_source_of_time_and_of_chance() -> None:
 def test_no_exception_is_kept_that_nobody_needs() -> None:
     used = set()
     for module, path in modules():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = {name.split(".")[0] for name in imports(module, tree, is_package=False)}
+        source = path.read_text(encoding="utf-8")
+        names = {name.split(".")[0] for name in imports(module, source, is_package=False)}
         used |= {(module, top) for top in names & CHANCE_AND_TIME}
-        if "asyncio.sleep(" in path.read_text(encoding="utf-8"):
+        if "asyncio.sleep(" in source:
             used.add((module, "sleep"))
     assert used == ALLOWED_MODULES | {(module, "sleep") for module in ALLOWED_SLEEPS}
 
@@ -247,6 +266,9 @@ def test_every_module_says_what_it_is_for() -> None:
         ("mimawari.watches.a.tasks", "from mimawari.watches import INSTALLED"),
         ("mimawari.watches.a.sync", "from mimawari.sites import counting"),
         ("mimawari.watches.a.tables", "from mimawari.net import client"),
+        ("mimawari.watches.a.tasks", "from mimawari.notify import sync"),
+        ("mimawari.notify.sync", "from mimawari.net import guard"),
+        ("mimawari.notify.rules", "from mimawari.watches import INSTALLED"),
         ("mimawari.unheard_of.a", ""),
     ],
 )

@@ -32,9 +32,9 @@ WORKERS = 3
 
 @pytest.mark.parametrize("step", STEPS)
 async def test_a_kill_at_any_step_loses_and_doubles_nothing(
-    step: str, engine: str, databases: Databases
+    step: str, backend: str, databases: Databases
 ) -> None:
-    async with open_world(databases.fresh(engine)) as world:
+    async with open_world(databases.fresh(backend)) as world:
         read = await world.put("fault.read", 10)
         plain = await world.put("fault.plain", 5)
         doomed = spawn(work, world.url, step)
@@ -49,9 +49,9 @@ async def test_a_kill_at_any_step_loses_and_doubles_nothing(
         assert len(await deliver_all(world)) == len(read)
 
 
-async def test_random_kills_lose_and_double_nothing(engine: str, databases: Databases) -> None:
-    chance = random.Random(engine)
-    async with open_world(databases.fresh(engine)) as world:
+async def test_random_kills_lose_and_double_nothing(backend: str, databases: Databases) -> None:
+    chance = random.Random(backend)
+    async with open_world(databases.fresh(backend)) as world:
         read = await world.put("fault.read", KILLS * 4)
         workers = [spawn(work, world.url, None) for _ in range(WORKERS)]
         try:
@@ -117,9 +117,9 @@ class HeldSite(CountingSite):
 
 
 async def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_wakes(
-    engine: str, databases: Databases
+    backend: str, databases: Databases
 ) -> None:
-    async with open_world(databases.fresh(engine)) as world:
+    async with open_world(databases.fresh(backend)) as world:
         site = HeldSite()
         async with running_site(site) as address:
             args = {"page": "held", "url": f"{address}/page/held"}

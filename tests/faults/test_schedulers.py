@@ -12,10 +12,10 @@ from mimawari.kernel.clock import RealClock
 from mimawari.kernel.scheduler import Scheduler
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Watches
-from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import jobs
 from tests.conftest import Databases
 from tests.faults.world import FULL, go_on, kill, make_watch, open_world, spawn
+from tests.stores import open_store
 
 TARGETS = 3000 if FULL else 600
 SCHEDULERS = 3
@@ -26,15 +26,15 @@ async def schedule(url: str) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     clock = RealClock()
     watches = Watches([make_watch(go_on)])
-    store = SqlStore(url, clock)
+    store = open_store(url, clock)
     await Scheduler(store, clock, watches, batch=5, deepest=1_000_000).run()
 
 
 async def test_schedulers_that_race_and_die_enqueue_each_target_once(
-    engine: str, databases: Databases
+    backend: str, databases: Databases
 ) -> None:
-    chance = random.Random(engine)
-    async with open_world(databases.fresh(engine)) as world:
+    chance = random.Random(backend)
+    async with open_world(databases.fresh(backend)) as world:
         now = RealClock().now()
         members = [f"target:{n}" for n in range(TARGETS)]
         await world.store.schedule.put(

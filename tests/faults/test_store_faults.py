@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 
 import pytest
 from sqlalchemy import make_url
@@ -10,30 +12,58 @@ from mimawari.errors import StoreDown
 from mimawari.kernel.clock import RealClock
 from mimawari.kernel.job import NewJob, State
 from mimawari.store.sql import SqlStore
-from tests.faults.proxy import lossy
+from tests.faults.proxy import Proxy, lossy
 from tests.faults.world import FULL, deliver_all, kill, open_world, spawn, work
-from tests.servers import Server, mariadb_server, postgres_server
+from tests.servers import Server, mariadb_server, postgres_server, redis_server
+from tests.stores import BESIDE, open_store
 
 JOBS = 400 if FULL else 24
 RESTARTS = 5 if FULL else 1
 
 
-@pytest.fixture(params=("postgresql", "mariadb"))
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    start = {"postgresql": postgres_server, "mariadb": mariadb_server}[request.param]
-    with start(durable=True) as running:
-        yield running
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A database server, and what stands after its address where a Redis is beside it."""
+
+    server: Server
+    beside: str = ""
+
+    @property
+    def url(self) -> str:
+        """The address of the store."""
+        return self.server.url + self.beside
+
+    def through(self, proxy: Proxy) -> str:
+        """The address of the same store by way of a proxy."""
+        host, port = proxy.address
+        url = make_url(self.server.url).set(host=host, port=port)
+        return url.render_as_string(hide_password=False) + self.beside
 
 
-async def test_a_commit_whose_reply_is_lost_happens_once(server: Server) -> None:
-    async with lossy(server.host, server.port) as proxy, open_world(server.url) as world:
+@pytest.fixture(params=("postgresql", "mariadb", "redis") if FULL else ("postgresql", "mariadb"))
+def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
+    start = mariadb_server if request.param == "mariadb" else postgres_server
+    with ExitStack() as stack:
+        running = stack.enter_context(start(durable=True))
+        if request.param != "redis":
+            yield Ground(running)
+            return
+        redis = stack.enter_context(redis_server(durable=False))
+        yield Ground(running, BESIDE + redis.url)
+
+
+@pytest.fixture
+def server(ground: Ground) -> Server:
+    return ground.server
+
+
+async def test_a_commit_whose_reply_is_lost_happens_once(server: Server, ground: Ground) -> None:
+    async with lossy(server.host, server.port) as proxy, open_world(ground.url) as world:
         read = await world.put("fault.read", JOBS)
         plain = await world.put("fault.plain", JOBS)
-        host, port = proxy.address
-        through = make_url(world.url).set(host=host, port=port)
         # Now and then, so that it strikes claims, grants, the jobs' own commits and their ends.
         proxy.arm(JOBS // 4, every=7)
-        worker = spawn(work, through.render_as_string(hide_password=False), None)
+        worker = spawn(work, ground.through(proxy), None)
         try:
             await world.drained()
         finally:
@@ -43,11 +73,9 @@ async def test_a_commit_whose_reply_is_lost_happens_once(server: Server) -> None
         assert len(await deliver_all(world)) == len(read)
 
 
-async def test_a_put_whose_reply_is_lost_may_be_said_again(server: Server) -> None:
-    async with lossy(server.host, server.port) as proxy, open_world(server.url) as world:
-        host, port = proxy.address
-        through = make_url(world.url).set(host=host, port=port)
-        store = SqlStore(through.render_as_string(hide_password=False), RealClock())
+async def test_a_put_whose_reply_is_lost_may_be_said_again(server: Server, ground: Ground) -> None:
+    async with lossy(server.host, server.port) as proxy, open_world(ground.url) as world:
+        store = open_store(ground.through(proxy), RealClock())
         new = [NewJob(kind="fault.plain", dedupe_key="one", args=world.page("one"))]
         await store.ping()
         proxy.arm(1)
@@ -58,8 +86,10 @@ async def test_a_put_whose_reply_is_lost_may_be_said_again(server: Server) -> No
         await store.close()
 
 
-async def test_a_database_that_is_killed_and_comes_back_finds_us_waiting(server: Server) -> None:
-    async with open_world(server.url) as world:
+async def test_a_database_that_is_killed_and_comes_back_finds_us_waiting(
+    server: Server, ground: Ground
+) -> None:
+    async with open_world(ground.url) as world:
         read = await world.put("fault.read", JOBS)
         worker = spawn(work, world.url, None)
         try:
@@ -78,9 +108,9 @@ async def test_a_database_that_is_killed_and_comes_back_finds_us_waiting(server:
 
 
 async def test_a_database_that_is_frozen_for_a_while_costs_nothing_but_time(
-    server: Server,
+    server: Server, ground: Ground
 ) -> None:
-    async with open_world(server.url) as world:
+    async with open_world(ground.url) as world:
         read = await world.put("fault.read", JOBS)
         worker = spawn(work, world.url, None)
         try:

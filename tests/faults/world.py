@@ -17,7 +17,7 @@ import structlog
 import uvicorn
 from sqlalchemy import select
 
-from mimawari.app.serve import Uvicorn, listen
+from mimawari.app.listening import Uvicorn, listen
 from mimawari.kernel.clock import RealClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.deliverer import Deliverer
@@ -36,6 +36,7 @@ from mimawari.store.sql.tables import inbox, jobs, outbox
 from mimawari.watches._template import sync
 from mimawari.watches._template.models import Reading
 from mimawari.watches._template.tables import metadata, notes, readings
+from tests.stores import open_store
 
 FULL = os.environ.get("MIMAWARI_FAULTS") == "full"
 LEASE = "1s"
@@ -125,7 +126,7 @@ async def work(url: str, at: str | None, by: signal.Signals = signal.SIGKILL) ->
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     clock = RealClock()
     step = die(at, by) if at else go_on
-    store: Any = SteppingStore(SqlStore(url, clock), step)
+    store: Any = SteppingStore(open_store(url, clock), step)
     async with open_ways(Settings(allow_hosts=("127.0.0.1",)), store, clock) as ways:
         watches = Watches([make_watch(step)])
         http = partial(Fetcher, ways)
@@ -138,7 +139,11 @@ def _enter(main: Callable[..., Coroutine[Any, Any, None]], args: Sequence[Any]) 
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
-    [__name__, "tests.faults.hot_world", "tests.faults.rentals_world", "tests.faults.prices_world"]
+    [
+        *(__name__, "tests.faults.hot_world", "tests.faults.rentals_world"),
+        *("tests.faults.prices_world", "tests.faults.books_world"),
+        *("tests.faults.streams_world", "tests.faults.notify_world"),
+    ]
 )
 
 
@@ -221,7 +226,7 @@ class World:
 async def open_world(url: str) -> AsyncIterator[World]:
     """Make the tables, serve the site, and close both at the end."""
     clock = RealClock()
-    store = SqlStore(url, clock)
+    store = open_store(url, clock)
     await upgrade(store.database)
     await store.database.run(lambda session: metadata.create_all(session.connection))
     site = CountingSite(clock)

@@ -11,10 +11,21 @@ from collections.abc import Iterator
 from tests.servers.engines import MariadbServer, PostgresServer, RedisServer
 from tests.servers.server import Server, ServerError
 
-__all__ = ["ENGINES", "Server", "ServerError", "mariadb_server", "postgres_server", "redis_server"]
+__all__ = [
+    "BACKENDS",
+    "ENGINES",
+    "Server",
+    "ServerError",
+    "mariadb_server",
+    "postgres_server",
+    "redis_server",
+]
 
 ENGINES = ("sqlite", "postgresql", "mariadb")
 """What a store of ours may stand on."""
+
+BACKENDS = (*ENGINES, "redis")
+"""The same, and Redis beside PostgreSQL."""
 
 
 @contextlib.contextmanager

@@ -46,12 +46,13 @@ def find(program: str, package: str) -> Path:
     return Path(found)
 
 
-def _free_port() -> int:
-    """Return a loopback port that nothing listens on at this moment."""
+def free_port(count: int = 1) -> int:
+    """Return the first of so many loopback ports that nothing listens on at this moment."""
     while True:
-        port = random.choice(PORTS)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
+        port = random.choice(PORTS[:-count])
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            for number in range(port, port + count):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", number))
             return port
 
 
@@ -94,7 +95,7 @@ class Server(ABC):
             shutil.chown(self.folder, self.account, pwd.getpwnam(self.account).pw_gid)
         self._create()
         for attempt in range(PORT_ATTEMPTS):
-            self.port = _free_port()
+            self.port = free_port()
             try:
                 self.start()
                 break
