@@ -248,6 +248,33 @@ async def test_a_lost_lease_cancels_the_work(store: SqlStore, clock: VirtualCloc
     assert stolen.token == 2
 
 
+async def test_a_job_claimed_again_while_its_stale_run_is_still_ending_here_runs_to_its_end(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    tokens: list[int] = []
+
+    @task("t", timeout="1d", lease="1m", concurrency=2)
+    async def run(job: Job, ctx: Context) -> None:
+        tokens.append(job.token)
+        try:
+            await ctx.clock.sleep(timedelta(minutes=5))
+        finally:
+            await ctx.store.ping()
+
+    rounds = Rounds(store, clock, Watch(name="w", tasks=(run,)))
+    job_id = await put_one(store)
+    await rounds.work()
+    await clock.advance(timedelta(minutes=2))
+    assert (await rescue(store, clock, rounds.watches)).requeued == 1
+    await rounds.work()
+    assert (tokens, rounds.worker.running) == ([1, 2], 1)
+    for _ in range(15):
+        await clock.advance(timedelta(seconds=20))
+        await rounds.work()
+    assert (await found(store, job_id)).state == State.DONE
+    assert (tokens, rounds.worker.running) == ([1, 2], 0)
+
+
 async def test_an_undecodable_job_is_buried_with_the_reason(
     store: SqlStore, clock: VirtualClock
 ) -> None:

@@ -5,11 +5,12 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
+from structlog.testing import capture_logs
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.job import End, NewJob, State, Want
 from mimawari.kernel.values import Entry
-from mimawari.store.redis import RedisStore
+from mimawari.store.redis import RedisStore, names
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import relay
 
@@ -53,6 +54,33 @@ async def test_a_job_that_redis_offers_though_it_was_claimed_is_not_given_twice(
     assert (await store.queue.turn((), [WANT], "w")).jobs == ()
 
 
+async def test_what_was_claimed_is_at_work_also_when_redis_cannot_be_set_right_now(
+    store: RedisStore, clock: VirtualClock
+) -> None:
+    await store.queue.put([NewJob(kind="a") for _ in range(2)])
+    silent = await behind(store, clock)
+    [taken] = (await silent.queue.turn((), [Want(kind="a", most=1, lease_for=MINUTE)], "w")).jobs
+    await silent.close()
+    await store.link.client.config_set("maxmemory", 1)
+    try:
+        [other] = (await store.queue.turn((), [WANT], "w")).jobs
+    finally:
+        await store.link.client.config_set("maxmemory", 0)
+    assert other.id != taken.id
+    await store.relay.look()
+    assert await store.queue.depths(["a"], 10) == {"a": 0}
+    assert await store.queue.next_at(["a"]) == clock.now() + MINUTE
+
+
+async def test_a_message_of_somebody_else_is_put_aside(store: RedisStore) -> None:
+    queue = "animetop:queue:a"
+    await store.queue.put([NewJob(kind="a")])
+    await store.link.client.rpush(queue, "hello")
+    assert await store.queue.next_at(["a"]) is not None
+    assert len((await store.queue.turn((), [WANT], "w")).jobs) == 1
+    assert await store.link.client.lrange(f"{queue}:deadletter", 0, -1) == [b"hello"]
+
+
 async def test_a_job_that_nobody_knows_is_taken_out(store: RedisStore, clock: VirtualClock) -> None:
     [job_id] = await store.queue.put([NewJob(kind="a")])
     silent = await behind(store, clock)
@@ -92,4 +120,24 @@ async def test_what_was_told_is_struck_out(store: RedisStore, clock: VirtualCloc
     await store.schedule.put([Entry(member="m", kind="a", next_at=clock.now(), every=MINUTE)])
     async with asyncio.timeout(10), store.read() as reader:
         while (await reader.execute(select(relay))).all():
+            await asyncio.sleep(0.01)
+
+
+async def test_redis_is_looked_after_also_when_an_error_came_that_nobody_expected(
+    store: RedisStore, clock: VirtualClock
+) -> None:
+    silent = await behind(store, clock)
+    await silent.queue.put([NewJob(kind="a")])
+    await silent.close()
+    client = store.link.client
+    await client.delete(names.EPOCH)
+    await client.rpush(names.EPOCH, "a list where a word should be")
+    with capture_logs() as lines:
+        store.relay.stir()
+        async with asyncio.timeout(10):
+            while "relay failed" not in {line["event"] for line in lines}:
+                await asyncio.sleep(0.01)
+    await client.delete(names.EPOCH)
+    async with asyncio.timeout(10):
+        while await store.queue.next_at(["a"]) is None:
             await asyncio.sleep(0.01)

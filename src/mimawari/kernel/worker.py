@@ -90,7 +90,7 @@ class Worker:
         self._name = name
         self._http = http
         self._reporter = reporter
-        self._running: dict[str, Running] = {}
+        self._running: set[Running] = set()
         self._ends: list[End] = []
         self._held: dict[str, datetime] = {}
         self._failing = Failing(store)
@@ -150,7 +150,7 @@ class Worker:
             self._suspects_at = now + LOOK_FOR_SUSPECTS
         try:
             turn = await self._store.queue.turn(ends, wants, self._name)
-        except StoreDown:
+        except Exception:
             self._ends = ends + self._ends
             raise
         if ends:
@@ -178,16 +178,15 @@ class Worker:
 
     def times(self) -> list[datetime]:
         """List the times at which this worker must look again of its own accord."""
-        running = self._running.values()
-        leases = [run.renew_at for run in running]
-        deadlines = [run.deadline for run in running if run.cancelled_for is None]
+        leases = [run.renew_at for run in self._running if run.cancelled_for != "lease"]
+        deadlines = [run.deadline for run in self._running if run.cancelled_for is None]
         return leases + deadlines + list(self._held.values())
 
     def _wants(self, now: datetime) -> list[Want]:
         if self._stopping:
             return []
         self._held = {kind: until for kind, until in self._held.items() if until > now}
-        busy = Counter(run.task.kind for run in self._running.values())
+        busy = Counter(run.task.kind for run in self._running)
         tasks = [
             task
             for task in self._tasks
@@ -195,7 +194,7 @@ class Worker:
         ]
         # One suspect at a time, whatever its kind: two would share the blame for a crash. There
         # are hardly ever any, so they are looked for now and then only.
-        suspected = any(run.job.crashes >= SUSPECT_AFTER for run in self._running.values())
+        suspected = any(run.job.crashes >= SUSPECT_AFTER for run in self._running)
         looks = now >= self._suspects_at and not suspected
         return [
             Want(
@@ -209,8 +208,12 @@ class Worker:
 
     def _start(self, job: Job, now: datetime) -> None:
         task = self._watches.tasks[job.kind]
+        for other in self._running:
+            # Whoever is handed a job that is at work here had lost it and not noticed yet.
+            if other.job.id == job.id and other.cancelled_for is None:
+                self._cancel(other, "lease")
         run = Running(job, task, now + task.lease_for / 3, now + task.timeout_for)
-        self._running[job.id] = run
+        self._running.add(run)
         run.work = asyncio.create_task(self._work(run))
 
     async def _work(self, run: Running) -> None:
@@ -230,7 +233,7 @@ class Worker:
             if context.committed:
                 # Its commit has ended it, whatever the task did afterwards.
                 end = None
-            del self._running[run.job.id]
+            self._running.discard(run)
             if run.job.crashes >= SUSPECT_AFTER:
                 # Where there was one there may be more, and it is their turn now.
                 self._suspects_at = self._clock.now()
@@ -321,7 +324,7 @@ class Worker:
         return outcome.released(run.job, now)
 
     def _cancel_late(self, now: datetime) -> None:
-        for run in self._running.values():
+        for run in self._running:
             if run.deadline <= now and run.cancelled_for is None:
                 self._cancel(run, "timeout")
 
@@ -332,7 +335,7 @@ class Worker:
             run.work.cancel()
 
     async def _renew(self, now: datetime) -> None:
-        due = [run for run in self._running.values() if run.renew_at <= now]
+        due = [run for run in self._running if run.renew_at <= now and run.cancelled_for != "lease"]
         leases = [
             Lease(id=run.job.id, token=run.job.token, until=now + run.task.lease_for) for run in due
         ]
@@ -350,8 +353,8 @@ class Worker:
             await self._last_turn()
             if self._running:
                 await self._bell.wait(self._clock, min(until, self._clock.now() + AGAIN))
-        works = [run.work for run in self._running.values() if run.work is not None]
-        for run in list(self._running.values()):
+        works = [run.work for run in self._running if run.work is not None]
+        for run in list(self._running):
             self._cancel(run, "stop")
         await asyncio.gather(*works, return_exceptions=True)
         await self._last_turn()

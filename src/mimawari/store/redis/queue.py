@@ -71,7 +71,11 @@ class RedisQueue(SqlQueue):
             raise
         ours = {job.id for job in turn.jobs}
         if stale := [job.id for job in handed if job.id not in ours]:
-            await self._relay.correct(stale)
+            try:
+                await self._relay.correct(stale)
+            except StoreDown:
+                # What was claimed is at work whether the rest could be set right or not.
+                self._relay.doubt(stale)
         return turn
 
     async def _hand_out(self, wants: Sequence[Want]) -> list[Handed]:

@@ -158,6 +158,10 @@ class RedisRelay:
             except StoreDown as error:
                 self._is_behind, self._run_id = True, ""
                 log.warning("store down", result="retry", reason=str(error), next=str(SOON))
+            except Exception:
+                # Who gives up here leaves Redis behind for good, and nobody would notice.
+                self._is_behind, self._run_id = True, ""
+                log.exception("relay failed", result="retry", next=str(SOON))
             if not self._is_behind:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK.total_seconds()):

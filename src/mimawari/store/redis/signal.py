@@ -4,6 +4,8 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import structlog
+
 from mimawari.errors import StoreDown
 from mimawari.kernel.signal import JOBS, OUTBOX, SCHEDULE, Bell
 from mimawari.store.redis.link import RedisLink
@@ -13,6 +15,7 @@ from mimawari.store.sql.signal import AGAIN, SqlSignal
 if TYPE_CHECKING:
     from mimawari.store.redis.relay import RedisRelay
 
+log = structlog.get_logger(component="signal")
 
 TOLD_BY_REDIS = (JOBS, SCHEDULE)
 
@@ -54,8 +57,13 @@ class RedisSignal(SqlSignal):
 
     async def _hear_redis(self) -> None:
         while not self._is_closing:
-            with suppress(StoreDown):
+            try:
                 await self._hear_calls_of_redis()
+            except StoreDown:
+                pass
+            except Exception:
+                # Who gives up here sleeps through every call from now on.
+                log.exception("listening failed", result="retry", next=str(AGAIN))
             await self._clock.sleep(AGAIN)
 
     async def _hear_calls_of_redis(self) -> None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from sqlalchemy import select
 
 from mimawari.errors import StoreDown
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 LOOK = timedelta(milliseconds=250)
 POLL = timedelta(seconds=1.05)
 AGAIN = timedelta(seconds=1)
+
+log = structlog.get_logger(component="signal")
 
 
 class SqlSignal(LocalSignal):
@@ -55,8 +58,13 @@ class SqlSignal(LocalSignal):
     async def _listen(self) -> None:
         hear = {"file": self._watch_file, "listen": self._hear_calls, "poll": self._poll}
         while True:
-            with suppress(StoreDown, OSError):
+            try:
                 await hear[self._database.dialect.ear]()
+            except (StoreDown, OSError):
+                pass
+            except Exception:
+                # Who gives up here sleeps through every call from now on.
+                log.exception("listening failed", result="retry", next=str(AGAIN))
             await self._clock.sleep(AGAIN)
 
     def heard(self, topic: str) -> None:

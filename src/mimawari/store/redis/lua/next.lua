@@ -15,8 +15,11 @@ for at = 1, #ARGV, 2 do
   end
   for _, priority in ipairs(redis.call('ZRANGE', queue .. ':levels', 0, -1)) do
     local message = redis.call('LINDEX', level(queue, usual, priority), -1)
-    local job = message and find(queue, id_of(message))
+    local id = message and id_of(message)
+    local job = id and find(queue, id)
     if job then see(job.due) end
+    -- Somebody else's message: whoever claims next puts it aside.
+    if message and not id then see(0) end
   end
 end
 
