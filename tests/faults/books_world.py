@@ -5,7 +5,7 @@ import os
 import re
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -26,6 +26,7 @@ from starlette.responses import Response
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.deliverer import Deliverer, in_the_log
+from mimawari.kernel.ports import Clock
 from mimawari.kernel.values import Limit
 from mimawari.kernel.watch import Watch, Watches
 from mimawari.kernel.worker import Worker
@@ -33,6 +34,8 @@ from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
 from mimawari.settings import DEFAULTS, Settings
 from mimawari.sim.books import Books
+from mimawari.store.redis import RedisStore
+from mimawari.store.redis.link import RedisLink
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.commit import SqlTx
 from mimawari.watches.books import watch
@@ -42,6 +45,7 @@ from mimawari.watches.books.tables import books, cursors, job_books, jobs, mails
 from tests.faults.hot_world import ShiftedClock
 from tests.faults.world import kill
 from tests.net.post_office import SENDER, Office, open_office
+from tests.stores import BESIDE, open_store
 
 SECOND = timedelta(seconds=1)
 BETWEEN_CALLS = SECOND / 5
@@ -49,6 +53,8 @@ BETWEEN_CALLS = SECOND / 5
 OURS = frozenset({"first_job", "first_seen_at", "last_seen_at", "info_link"})
 RUN = ("pages", "volumes", "refused", "collected", "next_index", "total_items", "stop_reason")
 _ISBN = re.compile(r"^ISBN ([0-9]{13})\r?$", re.MULTILINE)
+
+OpenStore = Callable[[str, Clock], SqlStore]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +151,7 @@ class Fate:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-class DeadlyStore(SqlStore):
+class _Deadly(SqlStore):
     """Kills this process once it is kept that a mail is being ended, before its last line."""
 
     def edit(self) -> AbstractAsyncContextManager[SqlTx]:
@@ -162,6 +168,16 @@ class DeadlyStore(SqlStore):
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
+class _DeadlyRedis(_Deadly, RedisStore):
+    """The same where Redis finds the work."""
+
+
+def open_deadly_store(url: str, clock: Clock) -> SqlStore:
+    """Open a store in which one dies."""
+    database, _, redis = url.partition(BESIDE)
+    return _DeadlyRedis(database, RedisLink(redis), clock) if redis else _Deadly(database, clock)
+
+
 def hasty() -> Watch:
     """Return the watch without its pauses, and with jobs that outlive any number of deaths."""
     tasks = tuple(replace(one, attempts=1000) for one in watch.tasks)
@@ -169,12 +185,12 @@ def hasty() -> Watch:
 
 
 async def work_books(
-    place: Place, shift: timedelta, number: int | None, kind: type[SqlStore] = SqlStore
+    place: Place, shift: timedelta, number: int | None, opened: OpenStore = open_store
 ) -> None:
     """Collect, mail and deliver until killed, by itself or by another."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     clock = ShiftedClock(shift)
-    store = kind(place.url, clock)
+    store = opened(place.url, clock)
     if number is not None:
         Fate(store, number)
     async with open_ways(place.settings, store, clock) as ways:

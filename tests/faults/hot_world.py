@@ -23,6 +23,7 @@ from mimawari.settings import DEFAULTS, Settings
 from mimawari.store.sql import SqlStore
 from mimawari.watches.hot import watch
 from mimawari.watches.hot.tables import changes, crawls, hours, items
+from tests.stores import open_store
 
 SECOND = timedelta(seconds=1)
 
@@ -83,7 +84,7 @@ async def work_hot(url: str, address: str, shift: timedelta, statement: int | No
     """Run a worker of the hot watch until killed, by itself or by another."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     clock = ShiftedClock(shift)
-    store = SqlStore(url, clock)
+    store = open_store(url, clock)
     if statement is not None:
         die_at(store, statement)
     settings = settings_for(address)

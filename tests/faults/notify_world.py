@@ -15,8 +15,8 @@ from mimawari.kernel.watch import Watches
 from mimawari.kernel.worker import Worker
 from mimawari.notify import watch
 from mimawari.settings import DEFAULTS
-from mimawari.store.sql import SqlStore
 from tests.faults.hot_world import ShiftedClock
+from tests.stores import open_store
 
 
 def die_at(number: int) -> None:
@@ -36,7 +36,7 @@ async def tell_people(url: str, port: int, shift: timedelta, dies_at: int) -> No
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     clock = ShiftedClock(shift)
     settings = DEFAULTS.model_copy(update={"allow_hosts": (f"127.0.0.1:{port}",)})
-    store = SqlStore(url, clock)
+    store = open_store(url, clock)
     if dies_at:
         die_at(dies_at)
     watches = Watches([watch], settings)

@@ -30,6 +30,7 @@ from mimawari.watches.prices.products import CRON, DETAIL, LIST
 from mimawari.watches.prices.reads import Run
 from mimawari.watches.prices.tables import alerts, removed, results, runs, settings, sightings
 from tests.faults.hot_world import ShiftedClock, die_at
+from tests.stores import open_store
 
 SECOND = timedelta(seconds=1)
 # Prices so near to each other that none is ever out of line: what is cheapest does not depend on
@@ -66,7 +67,7 @@ async def work_prices(url: str, address: str, shift: timedelta, statement: int |
     """Run a worker of the prices watch until killed, by itself or by another."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     clock = ShiftedClock(shift)
-    store = SqlStore(url, clock)
+    store = open_store(url, clock)
     if statement is not None:
         die_at(store, statement)
     found = settings_for(address)

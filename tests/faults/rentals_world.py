@@ -29,6 +29,7 @@ from mimawari.watches.rentals import lists, tasks, watch
 from mimawari.watches.rentals.tables import changes, properties, snapshots
 from tests.faults.hot_world import ShiftedClock, die_at
 from tests.faults.world import running_site
+from tests.stores import open_store
 
 SECOND = timedelta(seconds=1)
 AREA = "/rent/search/06/27/27991/"
@@ -52,7 +53,7 @@ def settings_for(address: str) -> Settings:
 async def work_hastily(url: str, address: str, shift: timedelta, statement: int | None) -> None:
     """Run a hasty worker until killed, by itself or by another."""
     clock = ShiftedClock(shift)
-    store = SqlStore(url, clock)
+    store = open_store(url, clock)
     if statement is not None:
         die_at(store, statement)
     await _work(store, clock, Watches([hasty()], settings_for(address)))
@@ -64,7 +65,7 @@ async def work_slowly(url: str, address: str, clocked: tuple[float, datetime], n
     The site's log knows it by its name.
     """
     clock = ScaledClock(*clocked)
-    store = SqlStore(url, clock)
+    store = open_store(url, clock)
     settings = settings_for(address).model_copy(update={"contact": name})
     watches = Watches([watch], settings)
     scheduling = asyncio.create_task(Scheduler(store, clock, watches).run())

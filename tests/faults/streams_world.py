@@ -33,6 +33,7 @@ from mimawari.watches.streams.runner import place
 from mimawari.watches.streams.saved import parse_state
 from mimawari.watches.streams.tables import states
 from tests.faults.world import PATIENCE_SECONDS, kill, running_site, spawn
+from tests.stores import BESIDE, open_store
 
 ROLES = frozenset({Role.SCHEDULER, Role.MONITOR, Role.DELIVERER})
 BLINK_SECONDS = 0.02
@@ -51,9 +52,11 @@ class Given:
 
     def settings(self) -> Settings:
         """Return settings that lead to the world."""
+        database, _, redis = self.url.partition(BESIDE)
         return DEFAULTS.model_copy(
             update={
-                "database_url": self.url,
+                "database_url": database,
+                "redis_url": redis,
                 "data": Path(self.folder),
                 "streams_resolver_url": f"{self.address}{RESOLVER}",
                 "allow_hosts": (self.address.removeprefix("http://"),),
@@ -258,7 +261,7 @@ async def open_studio(url: str, folder: Path, scale: float) -> AsyncIterator[Stu
     """Make the tables, serve the world, and end whoever watches in the end."""
     anchor = RealClock().now()
     clock = ScaledClock(scale, anchor)
-    store = SqlStore(url, clock)
+    store = open_store(url, clock)
     await upgrade(store.database)
     live, hooks = Live(clock, 1, has_catalogue=False), Hooks(clock)
     struck = Struck(World(clock, (live, hooks), 1))

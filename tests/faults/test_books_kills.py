@@ -26,7 +26,6 @@ from mimawari.watches.books.models import Search, StopReason
 from tests.conftest import Databases
 from tests.faults.books_world import (
     DeadlyOffice,
-    DeadlyStore,
     Got,
     Kept,
     Place,
@@ -35,6 +34,7 @@ from tests.faults.books_world import (
     list_got,
     name_mail,
     open_deadly_office,
+    open_deadly_store,
     read_kept,
     read_told,
     work_books,
@@ -43,6 +43,7 @@ from tests.faults.hot_world import ShiftedClock
 from tests.faults.test_hot_kills import live
 from tests.faults.world import FULL, PATIENCE_SECONDS, kill, running_site, spawn
 from tests.net.post_office import ANN, BEN
+from tests.stores import open_store
 
 KILLS = 50 if FULL else 6
 ROUNDS = 11 if FULL else 3
@@ -107,7 +108,7 @@ async def opened_scene(url: str, calls: int) -> AsyncIterator[Scene]:
         data = Path(stack.enter_context(TemporaryDirectory()))
         assert isinstance(office, DeadlyOffice)
         place = Place(url=url, address=address, mail_port=office.port, calls=calls, data=data)
-        store = SqlStore(url, RealClock())
+        store = open_store(url, RealClock())
         await upgrade(store.database)
         async with store.edit() as tx:
             for search in SEARCHES:
@@ -121,8 +122,8 @@ async def live_and_die(scene: Scene, number: int) -> None:
     """Have a process work and die: at another statement each, with a page, around a mail's end."""
     is_at_site, is_at_office, is_at_end = (number % 5 == one for one in (1, 2, 3))
     moment = None if is_at_site or is_at_office or is_at_end else 10 + number * 37 % 140
-    kind = DeadlyStore if is_at_end else SqlStore
-    doomed = spawn(work_books, scene.place, scene.later(), moment, kind)
+    opened = open_deadly_store if is_at_end else open_store
+    doomed = spawn(work_books, scene.place, scene.later(), moment, opened)
     scene.site.doomed = doomed if is_at_site else None
     scene.site.pages_left = 1 + number // 5 % 4
     scene.office.doomed = doomed if is_at_office else None
@@ -138,7 +139,7 @@ async def live_and_die(scene: Scene, number: int) -> None:
 async def run_round(scene: Scene, deaths: range) -> None:
     """Run every job once, with some deaths on the way, until nothing is left to do."""
     seen_before = scene.world.log.count({"part": "books"})["count"]
-    store = SqlStore(scene.place.url, ShiftedClock(scene.later()))
+    store = open_store(scene.place.url, ShiftedClock(scene.later()))
     await store.queue.put([jobs.page_job(search.name) for search in SEARCHES])
     await store.close()
     for number in deaths:
@@ -278,12 +279,12 @@ def insist_on_all(outcome: Outcome, calls: int, kills: int) -> None:
 
 
 async def test_collecting_and_mailing_that_die_anywhere_leave_what_they_would_have_left(
-    engine: str, databases: Databases, calm: Outcome
+    backend: str, databases: Databases, calm: Outcome
 ) -> None:
     """No page is skipped, no book missing or twice, in the store or in the mails."""
     insist_on_all(calm, PLENTY, 0)
     insist_on_every_stop(calm)
-    died = await collect_and_mail(databases.fresh(engine), KILLS)
+    died = await collect_and_mail(databases.fresh(backend), KILLS)
     insist_on_all(died, PLENTY, KILLS)
     insist_on_every_stop(died)
     assert died.kept == calm.kept
@@ -294,11 +295,11 @@ async def test_collecting_and_mailing_that_die_anywhere_leave_what_they_would_ha
 
 
 async def test_a_quota_that_is_used_up_holds_whoever_dies(
-    engine: str, databases: Databases
+    backend: str, databases: Databases
 ) -> None:
     """The site sees no more calls a day than there are, and the next day goes on from there."""
     calls = 7 if FULL else 4
-    died = await collect_and_mail(databases.fresh(engine), KILLS // 2, calls)
+    died = await collect_and_mail(databases.fresh(backend), KILLS // 2, calls)
     insist_on_all(died, calls, KILLS // 2)
     stops = Counter(run[-1] for run in died.kept.runs.elements())
     assert stops[StopReason.QUOTA] >= ROUNDS

@@ -20,6 +20,7 @@ from mimawari.watches.hot.models import Ip, NewIp
 from tests.conftest import Databases
 from tests.faults.hot_world import ShiftedClock, counted, settings_for, work_hot
 from tests.faults.world import FULL, PATIENCE_SECONDS, kill, running_site, spawn
+from tests.stores import open_store
 
 KILLS = 50 if FULL else 6
 ROUNDS = 4 if FULL else 2
@@ -78,14 +79,14 @@ async def dead_or_idle(doomed: BaseProcess, store: SqlStore) -> None:
 async def watch_town(url: str, kills: int) -> dict[str, Any]:
     """Go round to the market a few times, with so many deaths on the way, and tell the counts."""
     async with opened_town() as town:
-        store = SqlStore(url, RealClock())
+        store = open_store(url, RealClock())
         await upgrade(store.database)
         found = await add_ips(store, town)
         done = 0
         for number in range(ROUNDS):
             shift = town.shift
             jobs = [targets.crawl_now(ip, settings_for(town.address)) for ip in found]
-            shifted = SqlStore(url, ShiftedClock(shift))
+            shifted = open_store(url, ShiftedClock(shift))
             await shifted.queue.put(jobs)
             for _ in range(kills * (number + 1) // ROUNDS - done):
                 done += 1
@@ -108,10 +109,10 @@ async def watch_town(url: str, kills: int) -> dict[str, Any]:
 
 
 async def test_crawls_that_die_anywhere_count_as_if_none_had_died(
-    engine: str, databases: Databases
+    backend: str, databases: Databases
 ) -> None:
-    calm = await watch_town(databases.fresh(engine), 0)
+    calm = await watch_town(databases.fresh(backend), 0)
     assert sum(flow[1] for flow in calm["flows"]) > 5 * (ROUNDS - 1)
     assert sum(flow[2] for flow in calm["flows"]) > 2 * (ROUNDS - 1)
     assert len(calm["flows"]) == len(KEYWORDS) * (ROUNDS - 1)
-    assert await watch_town(databases.fresh(engine), KILLS) == calm
+    assert await watch_town(databases.fresh(backend), KILLS) == calm

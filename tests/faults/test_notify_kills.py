@@ -16,6 +16,7 @@ from tests.conftest import Databases
 from tests.faults.notify_world import tell_people
 from tests.faults.world import FULL, PATIENCE_SECONDS, kill, spawn
 from tests.notify.catcher import open_catcher
+from tests.stores import open_store
 
 EVENTS = 4
 DEATHS = range(3, 200, 4) if FULL else (5, 9, 14, 20, 27, 40)
@@ -26,10 +27,10 @@ SPAN = timedelta(minutes=1)
 
 
 async def test_every_event_is_told_to_everybody_once_whenever_who_tells_it_dies(
-    engine: str, databases: Databases
+    backend: str, databases: Databases
 ) -> None:
-    url = databases.fresh(engine)
-    store = SqlStore(url, RealClock())
+    url = databases.fresh(backend)
+    store = open_store(url, RealClock())
     await upgrade(store.database)
     async with open_catcher() as catcher:
         async with store.edit() as tx:

@@ -12,7 +12,6 @@ from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.kernel.job import State
 from mimawari.sim.market_site import MarketSite
 from mimawari.sim.world import World
-from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.prices.models import SellingStatus
 from mimawari.watches.prices.products import CRON, DETAIL, LIST
@@ -30,7 +29,8 @@ from tests.faults.prices_world import (
 )
 from tests.faults.test_hot_kills import dead_or_idle, drained
 from tests.faults.world import FULL, kill, running_site, spawn
-from tests.servers import ENGINES
+from tests.servers import BACKENDS
+from tests.stores import open_store
 
 KILLS = 50 if FULL else 6
 ROUNDS = 4 if FULL else 3
@@ -57,7 +57,7 @@ class Outcome:
 async def run_round(url: str, address: str, now: datetime, deaths: range) -> None:
     """Have all products crawled once, with some deaths on the way, until nothing is left to do."""
     shift = now - RealClock().now()
-    store = SqlStore(url, ShiftedClock(shift))
+    store = open_store(url, ShiftedClock(shift))
     await put_cron(store)
     for number in deaths:
         # Each dies somewhere else: the statements of a round are gone through in turn.
@@ -78,7 +78,7 @@ async def watch_market(url: str, kills: int) -> Outcome:
     clock = VirtualClock(START)
     world = World(clock, (MarketSite(clock, SEED),), SEED)
     async with running_site(world) as address:
-        store = SqlStore(url, clock)
+        store = open_store(url, clock)
         await upgrade(store.database)
         await add_products(store, address, START)
         for number in range(ROUNDS):
@@ -108,14 +108,14 @@ def insist_on_much(calm: Outcome) -> None:
     assert calm.kept["told"].total() >= calm.kept["alerts"].total() >= 2
 
 
-@pytest.mark.parametrize("engine", ENGINES if FULL else ("sqlite",))
+@pytest.mark.parametrize("backend", BACKENDS if FULL else ("sqlite",))
 async def test_crawls_and_details_that_die_anywhere_leave_what_they_would_have_left(
-    engine: str, databases: Databases
+    backend: str, databases: Databases
 ) -> None:
     """Rows, alerts and follow-ups are the same; only what a death undid is asked for again."""
-    calm = await watch_market(databases.fresh(engine), 0)
+    calm = await watch_market(databases.fresh(backend), 0)
     insist_on_much(calm)
-    died = await watch_market(databases.fresh(engine), KILLS)
+    died = await watch_market(databases.fresh(backend), KILLS)
     for name, rows in calm.kept.items():
         assert died.kept[name] == rows, name
     assert not calm.asked - died.asked

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import select
 
 from mimawari.kernel.clock import RealClock, VirtualClock
-from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.store.sql.tables import limits
 from mimawari.watches.rentals import tasks
@@ -18,7 +17,8 @@ from tests.faults.hot_world import ShiftedClock
 from tests.faults.rentals_world import kept, opened_town, put_round, work_hastily
 from tests.faults.test_hot_kills import dead_or_idle, drained
 from tests.faults.world import FULL, kill, spawn
-from tests.servers import ENGINES
+from tests.servers import BACKENDS
+from tests.stores import open_store
 
 KILLS = 50 if FULL else 6
 ROUNDS = 3 if FULL else 2
@@ -30,12 +30,12 @@ async def watch_town(url: str, kills: int) -> tuple[dict[str, Any], Counter[str]
     """Read the town a few times, with so many deaths; tell what is kept and what was asked."""
     clock = VirtualClock(START)
     async with opened_town(clock) as town:
-        store = SqlStore(url, RealClock())
+        store = open_store(url, RealClock())
         await upgrade(store.database)
         done = 0
         for number in range(ROUNDS):
             shift = clock.now() - RealClock().now()
-            shifted = SqlStore(url, ShiftedClock(shift))
+            shifted = open_store(url, ShiftedClock(shift))
             await put_round(shifted, town)
             for _ in range(kills * (number + 1) // ROUNDS - done):
                 done += 1
@@ -61,13 +61,13 @@ async def watch_town(url: str, kills: int) -> tuple[dict[str, Any], Counter[str]
     return found, asked, given
 
 
-@pytest.mark.parametrize("engine", ENGINES if FULL else ("sqlite",))
+@pytest.mark.parametrize("backend", BACKENDS if FULL else ("sqlite",))
 async def test_details_that_die_between_fetch_and_commit_leave_the_same_rows(
-    engine: str, databases: Databases
+    backend: str, databases: Databases
 ) -> None:
     """No property is lost; a page is asked again only where its commit was, under a new grant."""
-    calm, calmly, _ = await watch_town(databases.fresh(engine), 0)
-    found, asked, given = await watch_town(databases.fresh(engine), KILLS)
+    calm, calmly, _ = await watch_town(databases.fresh(backend), 0)
+    found, asked, given = await watch_town(databases.fresh(backend), KILLS)
     assert len(calm["properties"]) > 25
     assert calm["changes"].total() > len(calm["properties"])
     assert found == calm

@@ -107,11 +107,11 @@ async def judge(studio: Studio, monitor: Monitor, black_at: datetime, seconds: f
     assert view.segments == await studio.last_sequence(monitor) + 1 - studio.first_sequence()
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("backend", ["sqlite", "postgresql", *(["redis"] if FULL else [])])
 async def test_a_black_out_is_told_once_however_often_the_watcher_dies_in_it(
-    engine: str, databases: Databases, tmp_path: Path
+    backend: str, databases: Databases, tmp_path: Path
 ) -> None:
-    async with open_studio(databases.fresh(engine), tmp_path, SCALE) as studio:
+    async with open_studio(databases.fresh(backend), tmp_path, SCALE) as studio:
         starts_at = studio.clock.now() - 20 * SECOND
         studio.put(programme_of(starts_at))
         monitor = await studio.monitor(VIDEO, blackout_threshold_sec=THRESHOLD)
