@@ -17,6 +17,7 @@ from bench import (
     parse,
     prices_apply,
     prices_market,
+    processes,
     queue,
     redis_queue,
     streams_decode,
@@ -30,6 +31,7 @@ RESULTS = Path(__file__).resolve().parent / "results.json"
 PARTS: dict[str, Callable[[Progress], Part]] = {
     "queue": queue.run,
     "redis_queue": redis_queue.run,
+    "processes": processes.run,
     "parse": parse.run,
     "fetch": fetch.run,
     "hot_apply": hot_apply.run,

@@ -75,18 +75,26 @@ def databases(engine: str) -> Iterator[Databases]:
             yield databases_of(server)
 
 
-def interleave(engine: str, programs: Sequence[Program], progress: Progress) -> list[Measured]:
+def in_turns(
+    title: str, programs: Sequence[tuple[Program, Databases]], progress: Progress
+) -> list[Measured]:
     """Run all programs in turns, so that the machine's noise hits all alike."""
-    outcomes: dict[str, list[Outcome]] = {program.name: [] for program in programs}
-    task = progress.add_task(engine, total=RUNS * len(programs))
+    outcomes: list[list[Outcome]] = [[] for _ in programs]
+    task = progress.add_task(title, total=RUNS * len(programs))
+    for _ in range(RUNS):
+        for (program, fresh), found in zip(programs, outcomes, strict=True):
+            progress.update(task, description=f"{title} {program.name}")
+            found.append(measure(program, fresh))
+            progress.advance(task)
+    progress.update(task, description=title)
+    both = zip(programs, outcomes, strict=True)
+    return [Measured(program, found) for (program, _), found in both]
+
+
+def interleave(engine: str, programs: Sequence[Program], progress: Progress) -> list[Measured]:
+    """Run all programs in turns on an engine, whose server runs meanwhile."""
     with databases(engine) as fresh:
-        for _ in range(RUNS):
-            for program in programs:
-                progress.update(task, description=f"{engine} {program.name}")
-                outcomes[program.name].append(measure(program, fresh))
-                progress.advance(task)
-    progress.update(task, description=engine)
-    return [Measured(program, outcomes[program.name]) for program in programs]
+        return in_turns(engine, [(program, fresh) for program in programs], progress)
 
 
 def rows(engine: str, ours: float, peers: Sequence[Measured], floor: float) -> list[Row]:

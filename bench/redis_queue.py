@@ -2,15 +2,15 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from rich.progress import Progress
 
-from bench.measure import Databases, Outcome, Program, databases_of, measure, run_program
-from bench.queue import FEWER_JOBS, FLOOR, JOBS, OURS, RUNS, Measured
+from bench.measure import Databases, Program, databases_of, run_program
+from bench.queue import FEWER_JOBS, FLOOR, JOBS, OURS, RUNS, in_turns
 from bench.report import Part, Row, ratio
 from tests.servers import Server, postgres_server, redis_server
 from tests.stores import BESIDE
@@ -41,28 +41,14 @@ def _peer(name: str) -> Program:
 
 
 @contextmanager
-def _beside(postgres: Server, redis: Server) -> Iterator[str]:
+def beside(postgres: Server, redis: Server) -> Iterator[str]:
     """Give a fresh database beside a fresh Redis, and remove both in the end."""
-    database, beside = postgres.fresh_database(), redis.fresh_database()
+    database, second = postgres.fresh_database(), redis.fresh_database()
     try:
-        yield f"{database}{BESIDE}{beside}"
+        yield f"{database}{BESIDE}{second}"
     finally:
         postgres.drop(database)
-        redis.drop(beside)
-
-
-def _measured(
-    programs: Sequence[tuple[Program, Databases]], progress: Progress
-) -> dict[str, Measured]:
-    """Run all programs in turns, so that the machine's noise hits all alike."""
-    outcomes: dict[str, list[Outcome]] = {program.name: [] for program, _ in programs}
-    task = progress.add_task(ENGINE, total=RUNS * len(programs))
-    for _ in range(RUNS):
-        for program, fresh in programs:
-            progress.update(task, description=f"{ENGINE} {program.name}")
-            outcomes[program.name].append(measure(program, fresh))
-            progress.advance(task)
-    return {program.name: Measured(program, outcomes[program.name]) for program, _ in programs}
+        redis.drop(second)
 
 
 def _row(
@@ -84,15 +70,15 @@ def _row(
 
 
 def _jobs(postgres: Server, redis: Server, progress: Progress) -> tuple[list[Row], list[str]]:
-    both, beside = partial(_beside, postgres, redis), databases_of(redis)
+    both, theirs = partial(beside, postgres, redis), databases_of(redis)
     floor = Program(FLOOR.name, ("bench.redis_floor",), JOBS)
     programs: list[tuple[Program, Databases]] = [
         (OURS, both),
         (floor, both),
         (Program(OURS_ALONE, OURS.command, JOBS), databases_of(postgres)),
-        *((_peer(name), beside) for name in PEERS),
+        *((_peer(name), theirs) for name in PEERS),
     ]
-    found = _measured(programs, progress)
+    found = {one.program.name: one for one in in_turns(ENGINE, programs, progress)}
     ours, least = found[OURS.name].value, found[floor.name].value
     rows = [
         _row("jobs_per_second", ours, (name, one.value), least)
@@ -107,11 +93,11 @@ def _calm(postgres: Server, redis: Server, progress: Progress) -> list[Row]:
     task = progress.add_task("backlogs", total=len(DEPTHS) + 1)
     rows = []
     for depth in DEPTHS:
-        with _beside(postgres, redis) as url:
+        with beside(postgres, redis) as url:
             told = run_program("depth", ("bench.redis_depth", str(depth), url))
         rows += [_row(f"{name} at {depth:,}", value) for name, value in told.items()]
         progress.advance(task)
-    with _beside(postgres, redis) as url:
+    with beside(postgres, redis) as url:
         told = run_program("idle", ("bench.redis_depth", "0", url))
     rows.append(_row("idle_commands_per_second", told["commands"]))
     progress.advance(task)
