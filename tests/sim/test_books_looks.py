@@ -115,7 +115,7 @@ def test_a_call_that_failed_changes_nothing_and_is_remembered() -> None:
 def test_calls_are_counted_by_the_days_of_a_zone() -> None:
     times = [AT + timedelta(seconds=n) for n in range(5)]
     seen = [Look(at=at, q="q", start=0, most=1, status=503, is_answered=False) for at in times]
-    calls = Calls(seen, 3, ZoneInfo("Asia/Tokyo"))
+    calls = Calls([look.at for look in seen], 3, ZoneInfo("Asia/Tokyo"))
     assert [*calls.of_days.values()] == [2, 3]
     assert [calls.count_left(at) for at in times] == [2, 1, 2, 1, 0]
     assert calls.count_left(AT + timedelta(days=1, seconds=1)) == 0

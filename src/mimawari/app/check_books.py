@@ -12,7 +12,6 @@ from sqlalchemy import select
 from mimawari.app.checking import (
     DAY,
     START,
-    Ground,
     Order,
     Progress,
     list_seen,
@@ -21,6 +20,7 @@ from mimawari.app.checking import (
     spread_orders,
 )
 from mimawari.kernel.clock import VirtualClock
+from mimawari.settings import Settings
 from mimawari.sim.books import Books
 from mimawari.sim.books_looks import Calls, Look, Reading, look_again
 from mimawari.sim.books_titles import TOPICS
@@ -77,6 +77,8 @@ class Evidence:
     requests: Sequence[Mapping[str, Any]]
     watched: Sequence[Watched]
     books: Sequence[str]
+    spent: Sequence[datetime] = ()
+    """When calls were lost with their process: paid for, whether they were made or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +160,7 @@ async def watch_books(seed: int, days: float, progress: Progress) -> Evidence:
         async for now in ground.pass_days(span, STEP, progress):
             while orders and orders[0][0] <= now:
                 world.orders.add(orders.pop(0)[1])
-            for name in await reset_rested(ground, now):
+            for name in await reset_rested(ground.store, ground.settings, now):
                 resets[name].append(now)
         await ground.rounds.settle()
         return Evidence(
@@ -167,8 +169,10 @@ async def watch_books(seed: int, days: float, progress: Progress) -> Evidence:
             quota=quota,
             zone=ground.settings.zone,
             requests=[*list_seen(world)],
-            watched=[await _read_job(ground, one, resets[one.name]) for one in searches],
-            books=await _list(ground.store, select(books.c.book_key)),
+            watched=[
+                await read_job(ground.store, one, resets[one.name], clock.now()) for one in searches
+            ],
+            books=await list_books(ground.store),
         )
 
 
@@ -210,21 +214,23 @@ def _draw_orders(chance: Chance) -> Iterator[dict[str, Any]]:
     yield {"do": "status", "code": 200, **empty, "times": 1}
 
 
-async def reset_rested(ground: Ground, now: datetime) -> list[str]:
+async def reset_rested(store: SqlStore, settings: Settings, now: datetime) -> list[str]:
     """Let each job begin anew that has been exhausted for a day, and tell which."""
-    async with ground.store.edit() as tx:
+    async with store.edit() as tx:
         rested = [
             one.job_name
             for one in await cursors.list_cursors(tx)
             if one.is_exhausted and one.last_updated_at <= now - DAY
         ]
         for name in rested:
-            await jobs.reset_job(tx, name, ground.settings, now)
+            await jobs.reset_job(tx, name, settings, now)
     return rested
 
 
-async def _read_job(ground: Ground, search: Search, resets: Sequence[datetime]) -> Watched:
-    store, now = ground.store, ground.rounds.clock.now()
+async def read_job(
+    store: SqlStore, search: Search, resets: Sequence[datetime], now: datetime
+) -> Watched:
+    """Read what is kept of a job and how each run of it ended."""
     async with store.read() as reader:
         job = await jobs.find_known(reader, search.name)
         cursor = await cursors.find_cursor(reader, job.name, job.query_set_hash)
@@ -240,6 +246,11 @@ async def _read_job(ground: Ground, search: Search, resets: Sequence[datetime]) 
         runs=[Ended(at=row.ended_at or now, reason=row.stop_reason or "none") for row in rows],
         resets=resets,
     )
+
+
+async def list_books(store: SqlStore) -> list[str]:
+    """List the keys of all books that are kept."""
+    return await _list(store, select(books.c.book_key))
 
 
 async def _list(store: SqlStore, query: Any) -> list[str]:
@@ -336,7 +347,7 @@ def list_differing(evidence: Evidence, looks: Sequence[Look], calls: Calls) -> I
 
 def judge(evidence: Evidence, looks: Sequence[Look]) -> Report:
     """Compare what the watch keeps, and how it went on, with what it was told."""
-    calls = Calls(looks, evidence.quota, evidence.zone)
+    calls = Calls([*(look.at for look in looks), *evidence.spent], evidence.quota, evidence.zone)
     differing = [*list_differing(evidence, looks, calls)]
     counts = Counter(one.what for one in differing)
     stops = Counter(run.reason for watched in evidence.watched for run in watched.runs)

@@ -89,14 +89,14 @@ async def check_hot(seed: int, days: float, count: int, progress: Progress) -> R
         async for _ in ground.pass_days(timedelta(days=days), STEP, progress):
             pass
         await ground.rounds.settle()
-        ours = await _read_ours(ground.store, keywords, Window.before(clock.now(), 24))
+        ours = await read_ours(ground.store, keywords, Window.before(clock.now(), 24))
     searches = [seen for seen in list_seen(world, part="market") if seen["searched"]]
-    report = _judge(ours, Looks(seed, searches), site.market)
+    report = judge(ours, Looks(seed, searches), site.market)
     return replace(report, seed=seed, days=days, requests=len(searches))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ours:
+class Ours:
     """What the watch says of each search, in one order."""
 
     keywords: Sequence[str]
@@ -105,7 +105,8 @@ class _Ours:
     window: Window
 
 
-async def _read_ours(store: SqlStore, keywords: Sequence[str], window: Window) -> _Ours:
+async def read_ours(store: SqlStore, keywords: Sequence[str], window: Window) -> Ours:
+    """Read what was counted of each search, and how they stand in a window."""
     async with store.read() as reader:
         found = await targets.find_by_keyword(reader, keywords)
         [standings] = await reads.list_standings(reader, window)
@@ -115,7 +116,7 @@ async def _read_ours(store: SqlStore, keywords: Sequence[str], window: Window) -
         sums = {ip_id: (int(inflow), int(outflow)) for ip_id, inflow, outflow in rows}
     scores = {one.ip_id: one.score for one in standings}
     ids = [found[word].id for word in keywords]
-    return _Ours(
+    return Ours(
         keywords=keywords,
         sums=[sums.get(ip_id, (0, 0)) for ip_id in ids],
         scores=[scores.get(ip_id, 0.0) for ip_id in ids],
@@ -123,7 +124,8 @@ async def _read_ours(store: SqlStore, keywords: Sequence[str], window: Window) -
     )
 
 
-def _judge(ours: _Ours, looks: Looks, market: Market) -> Report:
+def judge(ours: Ours, looks: Looks, market: Market) -> Report:
+    """Compare what was counted with what our looks could have seen, and the ranking with all."""
     counted = [
         Counted(
             keyword=word,

@@ -157,19 +157,21 @@ async def watch_prices(
             requests=[*list_seen(world, part="market")],
             until=until,
             zone=zone,
-            crawls=await _count_crawls(ground.store),
-            stored=await _list_stored(ground.store),
-            markets=await _find_markets(ground.store, clock.now(), zone),
+            crawls=await count_crawls(ground.store),
+            stored=await list_stored(ground.store),
+            markets=await find_markets(ground.store, START, clock.now(), zone),
         )
 
 
-async def _count_crawls(store: SqlStore) -> int:
+async def count_crawls(store: SqlStore) -> int:
+    """Count the crawls that were kept."""
     async with store.read() as reader:
         counted: int = (await reader.execute(select(func.count()).select_from(runs))).scalar_one()
         return counted
 
 
-async def _list_stored(store: SqlStore) -> list[Stored]:
+async def list_stored(store: SqlStore) -> list[Stored]:
+    """List the sales that are kept."""
     sold = results.c.selling_status == int(SellingStatus.SOLD_OUT)
     query = select(results, named.c.name.label("keyword")).join(named).where(sold)
     async with store.read() as reader:
@@ -185,8 +187,11 @@ async def _list_stored(store: SqlStore) -> list[Stored]:
     ]
 
 
-async def _find_markets(store: SqlStore, now: datetime, zone: tzinfo) -> dict[str, Market]:
-    days = (now - START + LOOK_BACK).days
+async def find_markets(
+    store: SqlStore, since: datetime, now: datetime, zone: tzinfo
+) -> dict[str, Market]:
+    """Ask for the figures of every product, from long before the first look on."""
+    days = (now - since + LOOK_BACK).days
     async with store.read() as reader:
         found = await products.list_products(reader, len(SETTINGS))
         return {

@@ -134,7 +134,7 @@ async def watch_rentals(seed: int, days: float, progress: Progress) -> Evidence:
             moments.append(Moment(at=now, is_clear=await is_clear(ground.store)))
         while ground.rounds.worker.running:
             await ground.rounds.pass_time(STEP)
-        found = await _read_changes(ground.store)
+        found = await read_changes(ground.store)
     requests = [*list_seen(world)]
     return Evidence(seed=seed, days=days, requests=requests, moments=moments, changes=found)
 
@@ -162,7 +162,8 @@ async def is_clear(store: SqlStore) -> bool:
     return due.get(tasks.DETAIL, 0) >= ENOUGH and (breaker is None or breaker.state == "closed")
 
 
-async def _read_changes(store: SqlStore) -> list[Change]:
+async def read_changes(store: SqlStore) -> list[Change]:
+    """Read every change that is kept, in the order in which it was seen."""
     async with store.read() as reader:
         rows = (await reader.execute(select(changes).order_by(changes.c.id))).all()
     return [

@@ -46,14 +46,14 @@ async def watch_streams(seed: int, scripts: Sequence[Script], progress: Progress
     ends_at = max(script.programme.ends_at or START for script in scripts)
     given = {"streams_resolver_url": f"{ADDRESS}{RESOLVER}", "webhook_key": SecretStr(KEY)}
     async with open_ground(world, clock, watch, given, _open_destinations) as ground:
-        await _add_monitors(ground.store, clock, scripts)
+        await add_monitors(ground.store, ADDRESS, scripts, clock.now())
         async for _ in ground.pass_days(ends_at + AFTER - clock.now(), STEP, progress):
             pass
-        segments = await _count_segments(ground.store)
+        segments = await count_segments(ground.store)
     return Evidence(
         seed=seed,
         scripts=scripts,
-        told=[_make_told(one) for one in hooks.truth({})["deliveries"]],
+        told=list_told(hooks),
         requests=world.log.count({})["count"],
         segments=segments,
     )
@@ -65,15 +65,17 @@ def _open_destinations(
     return {sync.SCHEME: WebhookDestination(store, clock, settings, way)}
 
 
-async def _add_monitors(store: SqlStore, clock: VirtualClock, scripts: Sequence[Script]) -> None:
-    now = clock.now()
+async def add_monitors(
+    store: SqlStore, address: str, scripts: Sequence[Script], now: datetime
+) -> None:
+    """Monitor programmes, and have the world itself told of them."""
     async with store.edit() as tx:
         for script in scripts:
             video_id = script.programme.video_id
             monitor = Monitor(
                 id=sync.new_monitor_id(),
                 stream_url=watch_url(video_id),
-                callback_url=f"{ADDRESS}/hooks/{video_id}",
+                callback_url=f"{address}/hooks/{video_id}",
                 config=script.config,
                 metadata={"title": script.programme.title},
                 status=Status.INITIALIZING,
@@ -83,10 +85,16 @@ async def _add_monitors(store: SqlStore, clock: VirtualClock, scripts: Sequence[
             place(tx, monitor)
 
 
-async def _count_segments(store: SqlStore) -> int:
+async def count_segments(store: SqlStore) -> int:
+    """Count the segments that were looked into."""
     async with store.read() as reader:
         found = await reader.execute(select(func.sum(stats.c.total_segments)))
     return int(found.scalar_one())
+
+
+def list_told(hooks: Hooks) -> list[Told]:
+    """List every webhook that came, as its receiver has it."""
+    return [_make_told(one) for one in hooks.truth({})["deliveries"]]
 
 
 def _make_told(delivery: Mapping[str, Any]) -> Told:

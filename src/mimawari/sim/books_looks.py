@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, time, tzinfo
 from typing import Any
@@ -71,8 +71,8 @@ def _find(book: Book) -> Found:
 class Calls:
     """The calls that reached the API, day by day in a zone."""
 
-    def __init__(self, looks: Sequence[Look], quota: int, zone: tzinfo) -> None:
-        self._times = [look.at for look in looks]
+    def __init__(self, times: Iterable[datetime], quota: int, zone: tzinfo) -> None:
+        self._times = sorted(times)
         self._quota = quota
         self._zone = zone
         self.of_days = Counter(at.astimezone(zone).date() for at in self._times)
