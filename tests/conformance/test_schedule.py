@@ -336,3 +336,24 @@ async def test_nothing_asked_changes_nothing(store: SqlStore, clock: VirtualCloc
     assert await store.schedule.add([]) == 0
     assert await store.schedule.advance([]) == 0
     assert await store.schedule.list(9) == [entry(clock, "m")]
+
+
+async def test_moving_on_a_member_does_not_wait_for_its_job_which_may_be_waiting_for_the_member(
+    engine: str, store: SqlStore, rival: SqlStore, clock: VirtualClock
+) -> None:
+    first = entry(clock, "m")
+    await store.schedule.put([first])
+    await store.schedule.advance([move(first, key="m", hours=0)])
+    [job] = await claim(store)
+    later = clock.now() + 5 * HOUR
+    # SQLite has one writer at a time.
+    is_free = engine != "sqlite"
+    async with store.commit(job) as tx:
+        tx.next_run(later)
+        moving = asyncio.create_task(rival.schedule.advance([move(first, key="m")]))
+        await asyncio.wait({moving}, timeout=10 if is_free else 0.1)
+        assert moving.done() == is_free
+    await moving
+    view = await store.queue.find(job.id)
+    assert view is not None
+    assert view.state == State.DONE

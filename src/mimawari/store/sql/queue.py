@@ -84,6 +84,13 @@ class SqlQueue(SqlJobs):
         session.touch(JOBS, accepted)
         return [job.id for job in new if job.id in accepted]
 
+    def live_keys(self, session: Session, keys: Sequence[str | None]) -> frozenset[str]:
+        """Tell which keys a live job holds, also one that is just ending elsewhere."""
+        named = {_clean(key): key for key in keys if key is not None}
+        held = select(jobs.c.dedupe_key).where(jobs.c.dedupe_key.in_(list(named)))
+        found = session.execute(held).scalars() if named else ()
+        return frozenset(named[key] for key in found if key in named)
+
     async def turn(self, ends: Sequence[End], wants: Sequence[Want], worker: str) -> Turn:
         """End jobs and claim others in one transaction; an end with a stale token is refused."""
 

@@ -79,7 +79,10 @@ class SqlSchedule:
             )
             session.touch(SCHEDULE, [move.member for move in won])
             new = [move.job for move in won if move.job is not None]
-            return len(self._queue.put_in(session, new)) if new else 0
+            # A key that lives is not waited for: who ends its job may be waiting for the member.
+            lives = self._queue.live_keys(session, [job.dedupe_key for job in new])
+            free = [job for job in new if job.dedupe_key not in lives]
+            return len(self._queue.put_in(session, free)) if free else 0
 
         return await self._database.run(work)
 
