@@ -190,6 +190,19 @@ def test_an_address_with_a_scope_is_never_public() -> None:
     assert not is_public(IPv6Address(f"{PUBLIC_V6}%eth0"))
 
 
+@pytest.mark.parametrize("host", [PUBLIC, PUBLIC_V6, "public.example", "127.0.0.2"])
+async def test_a_shut_guard_lets_through_only_what_was_opened_and_asks_for_no_name(
+    host: str,
+) -> None:
+    dns = Dns({"public.example": [[PUBLIC]], "opened.example": [["127.0.0.1"]]})
+    guard = Guard(["127.0.0.1:80", "opened.example"], dns, is_shut=True)
+    with pytest.raises(Forbidden, match="is not part of the demo, which nothing leaves"):
+        await guard.addresses(host, 80)
+    assert not dns.asked
+    for opened in ("127.0.0.1", "opened.example"):
+        assert await guard.addresses(opened, 80) == (IPv4Address("127.0.0.1"),)
+
+
 @pytest.mark.parametrize("port", [0, -1, 65536, 2**31, 10**30])
 async def test_a_port_out_of_range_is_refused(port: int) -> None:
     with pytest.raises(Forbidden, match="1 to 65535"):

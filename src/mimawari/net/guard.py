@@ -194,9 +194,13 @@ def _is_port(port: int) -> bool:
 class Guard:
     """Turns a host into addresses that may be dialled, or refuses it whole."""
 
-    def __init__(self, allow: Sequence[str] = (), resolve: Resolver | None = None) -> None:
+    def __init__(
+        self, allow: Sequence[str] = (), resolve: Resolver | None = None, *, is_shut: bool = False
+    ) -> None:
         self._openings = tuple(parse_opening(entry) for entry in allow)
         self._resolve = resolve or resolve_by_system
+        # Then only what was opened is reached, the public internet not.
+        self._is_shut = is_shut
 
     async def addresses(self, host: str, port: int) -> tuple[Address, ...]:
         """Resolve a host once; raise Forbidden unless every one of its addresses may be reached."""
@@ -207,6 +211,7 @@ class Guard:
             self._check(None, literal, port)
             return (literal,)
         name = parse_name(host)
+        self._check_shut(name, port)
         self._check_local(name, port)
         answers = await self._ask(name, port)
         for address in answers:
@@ -214,11 +219,17 @@ class Guard:
         return answers
 
     def _check_local(self, name: str, port: int) -> None:
-        if name != "localhost" and not name.endswith(".localhost"):
+        if not _is_local(name):
             return
         openings = [opening for opening in self._openings if opening.port in {None, port}]
         if not any(_may_open_local(opening.where, name) for opening in openings):
             raise _not_public(name, port, "this machine itself")
+
+    def _check_shut(self, name: str, port: int) -> None:
+        """Refuse a name before anybody is asked for it, which would leave this machine too."""
+        openings = [opening for opening in self._openings if opening.port in {None, port}]
+        if self._is_shut and not _is_local(name) and name not in [one.where for one in openings]:
+            raise _shut(name, port)
 
     async def _ask(self, name: str, port: int) -> tuple[Address, ...]:
         try:
@@ -233,18 +244,29 @@ class Guard:
             raise Forbidden(f"{name} resolves to what is no address") from error
 
     def _check(self, name: str | None, address: Address, port: int) -> None:
-        if is_public(address):
+        if is_public(address) and not self._is_shut:
             return
         scoped = isinstance(address, IPv6Address) and address.scope_id is not None
         opened = any(opening.covers(name, address, port) for opening in self._openings)
         if scoped or not opened:
+            if self._is_shut:
+                raise _shut(name or str(address), port)
             raise _not_public(name, port, str(address))
+
+
+def _is_local(name: str) -> bool:
+    return name == "localhost" or name.endswith(".localhost")
 
 
 def _may_open_local(where: str | Network, name: str) -> bool:
     if isinstance(where, str):
         return where == name
     return any(where.overlaps(loopback) for loopback in _LOOPBACKS)
+
+
+def _shut(host: str, port: int) -> Forbidden:
+    shown = one_line(host, most=80)
+    return Forbidden(f"{shown}:{port} is not part of the demo, which nothing leaves")
 
 
 def _not_public(name: str | None, port: int, address: str) -> Forbidden:

@@ -121,8 +121,8 @@ def recipients_of(url: str) -> tuple[str, ...]:
 class _Remembering(Guard):
     """A guard that remembers whom it turned away, so that it can be told."""
 
-    def __init__(self, allow: tuple[str, ...]) -> None:
-        super().__init__(allow)
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.allow_hosts, is_shut=settings.is_demo)
         self.refused: list[str] = []
 
     async def addresses(self, host: str, port: int) -> tuple[Address, ...]:
@@ -189,7 +189,7 @@ async def _nothing() -> None:
 async def _send_by_apprise(
     url: str, message: Message, settings: Settings, within: timedelta
 ) -> Report:
-    guard = _Remembering(settings.allow_hosts)
+    guard = _Remembering(settings)
     async with Gate(Dialer(guard), Bounds(tunnel_bytes=MOST_BYTES, dial_for=within)) as gate:
         port = int(gate.address.rpartition(":")[2])
         asked = {"url": url, "title": message.title, "body": message.body, "port": port}

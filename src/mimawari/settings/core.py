@@ -159,7 +159,8 @@ class Settings(
     is_demo: bool = Field(
         default=False,
         validation_alias=named("MIMAWARI_IS_DEMO"),
-        description="Whether all that is watched is made up, which every page then says.",
+        description="Whether all is made up, which every page then says;"
+        " nothing then leaves this machine.",
     )
     contact: str = Field(
         default="",
