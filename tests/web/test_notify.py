@@ -112,7 +112,7 @@ async def test_a_test_really_sends_the_last_event_and_shows_what_happened(
 async def test_a_test_to_a_private_address_says_why_it_is_refused(browser: Browser) -> None:
     number = await add(browser, url="json://10.0.0.1/hook")
     page = (await browser.send(f"/notify/{number}/test")).text
-    assert "10.0.0.1 is not public" in page
+    assert "10.0.0.1 は公開されていないアドレスです" in page
     assert "MIMAWARI_ALLOW_HOSTS" in page
 
 

@@ -229,7 +229,7 @@ async def test_a_product_is_added_as_people_type(site: Site) -> None:
     [
         ("name", " ", "Name: must have 1 to 200 characters"),
         ("min_price", "cheap", "From, in yen: give a whole number"),
-        ("max_price", "99", "max_price is less than min_price"),
+        ("max_price", "99", "The upper price is below the lower one."),
         ("median_percent", "100", "give 99 or less"),
         ("exclusions", "郵便", "would exclude everything"),
     ],

@@ -75,7 +75,7 @@ def list_steps(visit: Visit, found: DaysToSell | None) -> list[Step]:
         if step.within_hours is None:
             label = visit.words("prices.later", span=last)
         else:
-            last = visit.span(timedelta(hours=step.within_hours)).strip()
+            last = visit.span(timedelta(hours=step.within_hours))
             label = visit.words("prices.within", span=last)
         percent = 100 * step.count / found.count
         bar = draw.gauge(step.count, most, label)

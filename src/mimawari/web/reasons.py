@@ -14,6 +14,8 @@ from mimawari.web.words import Words
 _FILE = Path(__file__).parent / "words" / "said.ja.yaml"
 _HOLE = re.compile(r"\{(\w+)\}")
 _SPAN = "span"
+_NAMED = {"state": "state", "how": "notify_how"}
+"""What stands in a reason as programs name it, and where its words are."""
 _SHAPES = {_SPAN: r"(?:[0-9]+[dhms])+", "status": "[0-9]{3}", "count": "[0-9,]+"}
 
 
@@ -29,9 +31,10 @@ def _patterns(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     """List how sentences begin and go on, those that say most by themselves first."""
     said = load_said()
     templates = sorted(said, key=lambda one: -len(_HOLE.sub("", one)))
-    # In English all is said as it is, but for durations, which programs write.
+    # In English all is said as it is, but for durations and names, which programs write.
     if language == "en":
-        said = {one: one for one in templates if f"{{{_SPAN}}}" in one}
+        held = {_SPAN, *_NAMED}
+        said = {one: one for one in templates if held & set(_HOLE.findall(one))}
         templates = [one for one in templates if one in said]
     return tuple((_pattern(one), said[one]) for one in templates)
 
@@ -60,7 +63,9 @@ def say_reason(words: Words, reason: str | None) -> str:
 
 def _fact(words: Words, name: str, text: str) -> str:
     if name == _SPAN:
-        return words.span(parse_duration(text)).strip()
+        return words.span(parse_duration(text))
+    if name in _NAMED:
+        return words.maybe(_NAMED[name], text)
     # What a reason quotes may be another one of ours.
     return say_reason(words, text) if name == "reason" else text
 

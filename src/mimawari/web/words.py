@@ -49,7 +49,7 @@ class Words:
                 lower = {"d": (3600, "h"), "h": (60, "m"), "m": (1, "s")}[key]
                 more = rest // lower[0]
                 said = self(f"unit.{key}", n=whole)
-                return said + (self(f"unit.{lower[1]}", n=more) if more else "")
+                return (said + (self(f"unit.{lower[1]}", n=more) if more else "")).rstrip()
         return self("unit.s", n=seconds)
 
     def maybe(self, prefix: str, name: str) -> str:
