@@ -56,6 +56,12 @@ async def test_a_target_is_added_changed_switched_and_removed(
     assert (kept.setting.watches, kept.setting.kinds) == (("rentals",), ("rentals.rent_fell",))
     for path in ("/notify", f"/notify/{number}"):
         assert "secret-word" not in await browser.see(path)
+    assert "Rentals · rent falls" in await browser.see("/notify", **ENGLISH)
+    one = await browser.see(f"/notify/{number}", **ENGLISH)
+    assert f'action="/notify/{number}/remove" data-ask="Notify phone no more?' in one
+    again = {**fields, "name": "phone", "span": "30m", "daily_at": "08:00", "language": "ja"}
+    refused = await browser.send("/notify", **again)
+    assert "という名前のあて先は既にあります" in refused.text
     same = {"name": "phone", "how": "daily", "span": "1h", "daily_at": "07:30", "language": "en"}
     await browser.send(f"/notify/{number}", **same)
     [kept] = await targets(browser)

@@ -38,9 +38,18 @@ async def _show(visit: Visit, filled: Filled, problem: str = "") -> Response:
         "notify/list.html",
         422 if problem else 200,
         targets=[(one, hide_secrets(one.setting.url), last.get(one.id)) for one in found],
+        told={one.id: _tell_what(visit, one.setting) for one in found},
         problem=problem,
         **_choices(visit, filled),
     )
+
+
+def _tell_what(visit: Visit, setting: Setting) -> str:
+    """Say of what a target is told: of which watches, and of which kinds of events if not all."""
+    watches = [visit.words(f"nav.{name}") for name in setting.watches]
+    kinds = [visit.event(kind) for kind in setting.kinds]
+    parts = [", ".join(watches), ", ".join(kinds)]
+    return " · ".join(part for part in parts if part) or visit.words("notify.all_watches")
 
 
 def _choices(visit: Visit, filled: Filled) -> dict[str, Any]:
@@ -79,7 +88,7 @@ async def add(visit: Visit) -> Response:
             added = await targets.add_target(tx, given.name, given.to_setting(), now)
     except BadInput as error:
         # What was typed as an address may be a secret, and is not shown again.
-        return await _show(visit, {**said, "url": ""}, str(error))
+        return await _show(visit, {**said, "url": ""}, visit.problem(error))
     return visit.go(f"/notify/{added.id}")
 
 
@@ -132,7 +141,7 @@ async def change(visit: Visit) -> Response:
             now = visit.system.clock.now()
             await targets.change_target(tx, target, name, setting, now)
     except BadInput as error:
-        return await _show_one(visit, target, {**said, "url": ""}, str(error))
+        return await _show_one(visit, target, {**said, "url": ""}, visit.problem(error))
     return visit.go(f"/notify/{target.id}")
 
 
