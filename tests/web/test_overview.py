@@ -62,9 +62,15 @@ async def test_targets_and_events_go_by_the_names_that_people_gave_them(
         started = notice(EventType.STARTED, system.clock.now())
         await keep(system, monitor, started, told=(Sense.SILENCE,), title="Harbour")
         page = await browser.see("/", **ENGLISH)
+        await system.store.queue.put([NewJob(kind="streams.check", target=f"streams:{monitor.id}")])
+        for path in ("/queue", "/why", f"/why?name=streams:{monitor.id}", "/deliveries"):
+            assert "Harbour" in await browser.see(path), path
     soon = page[page.index('id="soon"') : page.index('id="events"')]
     assert f'<a href="/why?name=streams%3A{monitor.id}">Harbour</a>' in soon
     assert monitor.id not in re.sub(r'href="[^"]*"', "", page)
-    assert "Stream started" in page[page.index('id="events"') :]
+    events = page[page.index('id="events"') :]
+    assert "Stream started" in events
+    assert "Harbour" in events
+    assert '<span class="soft">webhook</span>' in events
     incidents = page[: page.index('id="tiles"')]
     assert f'<a href="/streams/{monitor.id}">Harbour</a> silent since' in incidents

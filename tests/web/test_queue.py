@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from markupsafe import escape
 
-from mimawari.kernel.job import NewJob, State
+from mimawari.kernel.job import End, NewJob, State, Want
 from mimawari.kernel.values import BreakerPolicy
 from mimawari.web.queue import A_PAGE
 from tests.web.ground import Browser
@@ -47,6 +47,19 @@ async def test_a_list_goes_on_below_where_it_ended(visitor: Browser) -> None:
         True,
         False,
     )
+
+
+async def test_a_job_that_is_done_has_no_reason_and_one_at_work_says_who_is(
+    visitor: Browser,
+) -> None:
+    queue = visitor.api.store.queue
+    await queue.put([NewJob(kind="hot.crawl")])
+    want = Want(kind="hot.crawl", most=1, lease_for=timedelta(minutes=5))
+    (job,) = (await queue.turn((), [want], "worker-7")).jobs
+    assert "worker-7 is at work on it" in await visitor.see("/queue", **ENGLISH)
+    await queue.turn([End(id=job.id, token=job.token, state=State.DONE)], (), "worker-7")
+    page = await visitor.see("/queue", **ENGLISH)
+    assert ("worker-7" in page, "<td>–</td>" in page) == (False, True)
 
 
 async def test_what_stands_in_the_way_of_a_job_is_said(visitor: Browser) -> None:

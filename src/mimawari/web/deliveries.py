@@ -120,6 +120,7 @@ async def show_one(visit: Visit) -> Response:
     return visit.page(
         "deliveries/one.html",
         event=_make_sent(row),
+        name=(await find_names(visit, [row.key])).get(row.key),
         body=write_json(body),
         attempts=await list_attempts(visit, row.id),
         can_resend=_find_resending(visit, row) is not None,

@@ -106,7 +106,7 @@ async def _list_soon(visit: Visit) -> list[Why]:
 
 
 async def _list_events(visit: Visit) -> list[Any]:
-    shown = ("id", "kind", "key", "state", "created_at")
+    shown = ("id", "kind", "key", "destination", "state", "created_at")
     query = select(*(outbox.c[name] for name in shown)).order_by(outbox.c.id.desc()).limit(LAST)
     async with visit.system.store.read() as reader:
         return list((await reader.execute(query)).all())

@@ -10,6 +10,7 @@ from mimawari.kernel.job import JobView, State
 from mimawari.kernel.values import BreakerView, Limit
 from mimawari.kernel.why import Why, why
 from mimawari.text import clean
+from mimawari.web.naming import find_names
 from mimawari.web.visit import Visit
 from mimawari.web.written import MOST_ROWS, make_file, write_json
 
@@ -58,6 +59,7 @@ async def show(visit: Visit) -> Response:
     return visit.page(
         "queue/list.html",
         jobs=[await _explain(visit, job) for job in jobs[:A_PAGE]],
+        names=await find_names(visit, [job.target or "" for job in jobs]),
         following=jobs[A_PAGE - 1].id if len(jobs) > A_PAGE else None,
         counts={state.value: count for state, count in counts.items()},
         kinds=kinds,
@@ -74,7 +76,8 @@ async def _explain(visit: Visit, job: JobView) -> Listed:
     found = await _why(visit, job) if job.state is State.PENDING else None
     if found is None:
         at = job.ended_at or job.enqueued_at
-        reason = job.reason or job.worker or ""
+        at_work = f"{job.worker} is at work on it" if job.state is State.PROCESSING else ""
+        reason = job.reason or at_work
         return Listed(job=job, at=at, reason=reason, blocked_by=job.blocked_by)
     return Listed(job=job, at=found.next_at, reason=found.reason, blocked_by=found.blocked_by)
 
@@ -119,6 +122,7 @@ async def show_one(visit: Visit) -> Response:
         "queue/one.html",
         job=job,
         answer=await _why(visit, job),
+        name=(await find_names(visit, [job.target or ""])).get(job.target or ""),
         args=write_json(job.args),
         task=visit.system.watches.tasks.get(job.kind),
         is_dead=job.state is State.FAILED,

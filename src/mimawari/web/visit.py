@@ -113,6 +113,12 @@ class Visit:
         said = self.words.maybe("event", name)
         return kind if said == name else said
 
+    def destination(self, destination: str) -> str:
+        """Say what kind of receiver an event goes to; one that nobody knows as it is written."""
+        scheme = destination.partition(":")[0]
+        said = self.words.maybe("destination", scheme)
+        return destination if said == scheme else said
+
     def problem(self, error: BadInput) -> str:
         """Say what is wrong with what the visitor gave."""
         return say_problem(self.words, error)

@@ -4,6 +4,7 @@ from starlette.responses import Response
 
 from mimawari.kernel.values import Entry
 from mimawari.kernel.why import why
+from mimawari.web.naming import find_names
 from mimawari.web.visit import Visit
 from mimawari.web.written import MOST_ROWS, make_file
 
@@ -29,6 +30,7 @@ async def show(visit: Visit) -> Response:
         answer=answer,
         begins=begins,
         entries=entries[:A_PAGE],
+        names=await find_names(visit, [name, *(entry.member for entry in entries)]),
         after=after,
         following=entries[A_PAGE - 1].member if len(entries) > A_PAGE else None,
         count=await system.store.schedule.count(),
