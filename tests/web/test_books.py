@@ -109,7 +109,10 @@ async def test_a_job_may_have_a_japanese_name(visitor: Browser) -> None:
         ({"queries": " \r\n"}, "queries: give 1 to"),
         ({"interval": "soon"}, "is no duration"),
         ({"interval": "1s"}, "interval: give 1m to 365d"),
-        ({"max_per_run": "many"}, "Books a run at the most (1 to 1000): give a whole number"),
+        (
+            {"max_per_run": "many"},
+            "Books with an ISBN a run at the most (1 to 1000): give a whole number",
+        ),
         ({"mail_limit": "201"}, "mail_limit: give 0 to 200"),
         ({"recipients": "ann"}, "recipients: give at most"),
     ],
@@ -160,6 +163,8 @@ async def test_an_exhausted_job_says_so_and_begins_anew_when_asked(visitor: Brow
     await exhaust(visitor)
     page = await visitor.see("/books", **ENGLISH)
     assert "exhausted" in page
+    assert "Read to the end at 61" in page
+    assert '<meter min="0" max="1" value="1.000" aria-label="How much is read">' in page
     assert re.search(r'action="/books/jobs/new/reset" data-ask="[^"]*first page', page)
     assert (await visitor.send("/books/jobs/new/run")).status_code == 422
     assert (await visitor.send("/books/jobs/new/reset")).status_code == 303

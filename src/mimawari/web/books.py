@@ -104,11 +104,13 @@ def _measure(visit: Visit, state: JobState, runs: Sequence[Run]) -> Reach:
     totals = [run.total_items for run in runs if run.total_items is not None]
     total = totals[0] if totals else None
     label = visit.words("books.cursor")
+    # Where nothing more is given, what was read is all there is, whatever the site says.
+    whole = start_index if state.is_exhausted else total
     return Reach(
         start_index=start_index,
         total=total,
         drift=totals[0] - totals[1] if len(totals) > 1 else None,
-        bar=None if total is None else draw.gauge(start_index, max(total, 1), label),
+        bar=None if whole is None else draw.gauge(start_index, max(whole, 1), label),
     )
 
 
