@@ -100,8 +100,8 @@ async def test_the_list_shows_what_products_are_worth(site: Site) -> None:
     page = await site.see("/prices")
     for said in ("¥1,000", "¥800", "20% under", "2 open", "Medians of 1 of 30 days"):
         assert said in page
-    assert "At the target: 星くず郵便 cheap is on sale for ¥800 (the target is ¥850)." in page
-    assert "Far under the median: 星くず郵便 cheap is on sale for ¥800" in page
+    assert "At the target: 星くず郵便 cheap was seen on sale for ¥800 (the target is ¥850)." in page
+    assert "Far under the median: 星くず郵便 cheap was seen on sale for ¥800" in page
     (row,) = await site.download("/prices?format=csv")
     assert (row["median_yen"], row["cheapest_yen"], row["sold"]) == ("1000", "800", "8")
 

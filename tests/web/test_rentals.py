@@ -240,7 +240,7 @@ async def test_rents_are_no_line_while_it_was_not_offered(visitor: Browser) -> N
     assert rents == [72_000, 70_000, None, 75_000]
     page = await visitor.see(f"/rentals/{ROOM}", **ENGLISH)
     assert page.count('<path class="line') == 2
-    assert "From 4 snapshots" in page
+    assert "Snapshots: 4." in page
 
 
 @pytest.mark.parametrize(
