@@ -1,5 +1,6 @@
 """The site: who gets in, what forms must bring, and how every page is guarded."""
 
+import html
 import re
 from pathlib import Path
 
@@ -93,6 +94,17 @@ async def test_the_language_is_the_browsers_until_it_is_chosen(stranger: Browser
     chosen = await stranger.get("/language?to=en&back=/login")
     assert (chosen.status_code, chosen.headers["location"]) == (303, "/login")
     assert '<html lang="en"' in await stranger.see("/login", **{"Accept-Language": "ja"})
+
+
+async def test_the_language_changes_where_the_visitor_is_with_all_that_was_chosen(
+    visitor: Browser,
+) -> None:
+    page = await visitor.see("/queue?state=done&kind=hot.crawl")
+    (link,) = re.findall(r'href="(/language[^"]+)"', page)
+    chosen = await visitor.get(html.unescape(link))
+    assert chosen.headers["location"] == "/queue?state=done&kind=hot.crawl"
+    refused = (await visitor.send("/rentals/searches", url="nowhere")).text
+    assert "back=/rentals&" in refused.replace('"', "&")
 
 
 @pytest.mark.parametrize("back", ["//evil.example", "https://evil.example", "/\\evil.example"])

@@ -15,6 +15,7 @@ from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound, StoreDown
 from mimawari.kernel.ports import Bell
 from mimawari.kernel.signal import ENDS, JOBS, OUTBOX, SCHEDULE
+from mimawari.text import clean
 from mimawari.web.session import COOKIE, KEPT_FOR, Session, Sessions, use_once
 from mimawari.web.visit import Visit, parse_form
 from mimawari.web.words import LANGUAGES, Words, choose_language
@@ -123,7 +124,7 @@ class Site:
     async def speak(self, visit: Visit) -> Response:
         """Change the language, and go back to where the visitor was."""
         language = visit.choice("to", *LANGUAGES)
-        back = visit.text("back", "/")
+        back = clean(visit.request.query_params.get("back", "/"))
         # Only to pages of our own: two slashes would lead to another site.
         is_ours = back.startswith("/") and not back.startswith(("//", "/\\"))
         answer = visit.go(back if is_ours else "/")

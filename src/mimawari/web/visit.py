@@ -42,6 +42,14 @@ class Visit:
         """Where the visitor is."""
         return str(self.request.scope["path"])
 
+    @property
+    def back(self) -> str:
+        """Where the visitor comes back to: here as it is, or to the watch whose form was sent."""
+        if self.request.method == "POST":
+            return "/" + self.path.split("/")[1]
+        query = self.request.url.query
+        return f"{self.path}?{query}" if query else self.path
+
     def text(self, name: str, default: str = "") -> str:
         """Return a parameter of the address as clean text."""
         return clean(self.request.query_params.get(name, default))[:200]
