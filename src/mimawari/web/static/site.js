@@ -2,8 +2,10 @@
 "use strict";
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (zone && !document.cookie.includes("zone=")) {
-  document.cookie = `zone=${encodeURIComponent(zone)};path=/;max-age=31536000;samesite=lax`;
+const kept = zone && `zone=${encodeURIComponent(zone)}`;
+// Also after a journey: the zone is that of now.
+if (kept && !document.cookie.split("; ").includes(kept)) {
+  document.cookie = `${kept};path=/;max-age=31536000;samesite=lax`;
 }
 
 const parts = [...document.querySelectorAll("[data-live]")];
