@@ -298,6 +298,9 @@ async def test_lanes_go_from_alert_to_recovery_and_from_start_to_end(
     assert picture == [Span(at[3], at[4], "blackout"), error]
     sound = list_senses(view, oldest_first, at[9], [Sense.SILENCE])
     assert sound == [error, Span(at[7], at[9], "silence")]
+    page = await visitor.see(f"/streams/{monitor.id}", **{"Accept-Language": "en"})
+    keys = set(re.findall(r'<span class="key k-lane s-(\w+)">', page))
+    assert keys >= {"waiting", "late", "live", "blackout", "silence", "error"}
     assert fill(picture, states[-1:]) == [
         Span(at[2], at[3], "ok"),
         Span(at[4], at[5], "ok"),

@@ -3,7 +3,7 @@
 What nobody observed is a gap: no line goes over it. Looks come from the style sheet.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
@@ -108,6 +108,7 @@ def _axes(frame: Frame, say: Say, say_time: SayTime) -> Iterator[str]:
         y = frame.y(value)
         yield f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick" x="{LEFT - 6:g}" y="{y + 4:.1f}">{escape(say(value))}</text>'
+        yield _again(y - 3, say(value))
     for number in range(TICKS + 1):
         at = frame.start + (frame.end - frame.start) * number / TICKS
         anchor = "first" if number == 0 else "last" if number == TICKS else "tick-x"
@@ -115,6 +116,14 @@ def _axes(frame: Frame, say: Say, say_time: SayTime) -> Iterator[str]:
             f'<text class="tick {anchor}" x="{frame.x(at):.1f}" y="{HEIGHT - 6:g}">'
             f"{escape(say_time(at))}</text>"
         )
+
+
+def _again(y: float, text: str) -> str:
+    """Write at the new end what stands at the old one, for phones that show only that."""
+    x = WIDTH - RIGHT - 3
+    return (
+        f'<text class="tick again" x="{x:g}" y="{y:.1f}" aria-hidden="true">{escape(text)}</text>'
+    )
 
 
 def _draw(one: Series, frame: Frame, say: Say, say_time: SayTime) -> list[str]:
@@ -220,7 +229,7 @@ def sparkline(values: Sequence[float | None], label: str) -> Markup:
 
 
 def lanes(title: str, rows: Sequence[Lane], frame: Frame, say_time: SayTime) -> Markup:
-    """Draw rows of states over time, with when under them."""
+    """Draw rows of states over time, with when under them; what is newest is in sight first."""
     height = 26 * len(rows) + 22
     drawn = []
     for place, row in enumerate(rows):
@@ -240,10 +249,22 @@ def lanes(title: str, rows: Sequence[Lane], frame: Frame, say_time: SayTime) -> 
             f'<text class="tick {anchor}" x="{frame.x(at):.1f}" y="{height - 4}">'
             f"{escape(say_time(at))}</text>"
         )
-    return Markup(  # noqa: S704 - every text in it is escaped
+    svg = Markup(  # noqa: S704 - every text in it is escaped
         f'<svg class="lanes" viewBox="0 0 {WIDTH:g} {height}" role="img"'
         f' aria-label="{escape(title)}">{"".join(drawn)}</svg>'
     )
+    # Where only a part fits, names stay beside it.
+    names = Markup("").join(Markup("<li>{}</li>").format(row.label) for row in rows)
+    return Markup(
+        '<div class="laned"><ul class="lane-names" aria-hidden="true">{}</ul>'
+        '<div class="scroll late" tabindex="0" role="group" aria-label="{}">{}</div></div>'
+    ).format(names, title, svg)
+
+
+def lane_keys(said: Mapping[str, str]) -> Markup:
+    """Write what the colours of lanes mean, by state."""
+    key = Markup('<span class="key k-lane s-{}">{}</span>')
+    return Markup(" ").join(key.format(state, words) for state, words in said.items())
 
 
 def gauge(used: float, most: float, label: str) -> Markup:

@@ -29,7 +29,15 @@ class Span:
     state: str
 
 
-def draw_lanes(visit: Visit, view: View, told: Sequence[Sending]) -> Markup:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lanes:
+    """Lanes as they are drawn, and what their colours mean."""
+
+    drawn: Markup
+    keys: Markup
+
+
+def draw_lanes(visit: Visit, view: View, told: Sequence[Sending]) -> Lanes:
     """Draw the lanes of a monitor from its events, oldest first."""
     end = view.ended_at or visit.system.clock.now()
     states = list_states(view, told, end)
@@ -52,7 +60,12 @@ def draw_lanes(visit: Visit, view: View, told: Sequence[Sending]) -> Markup:
     frame = Frame(start=view.monitor.created_at, end=end, top=1.0)
     same_day = visit.when(frame.start, "%m-%d") == visit.when(end, "%m-%d")
     form = "%H:%M:%S" if same_day else "%m-%d %H:%M"
-    return draw.lanes(visit.words("streams.lanes"), lanes, frame, lambda at: visit.when(at, form))
+    title = visit.words("streams.lanes")
+    seen = dict.fromkeys(state for lane in lanes for _, _, state, _ in lane.spans)
+    return Lanes(
+        drawn=draw.lanes(title, lanes, frame, lambda at: visit.when(at, form)),
+        keys=draw.lane_keys({state: visit.words.maybe("monitor", state) for state in seen}),
+    )
 
 
 def draw_loudness(visit: Visit, view: View, heard: Sequence[Heard]) -> Markup | None:
