@@ -1,5 +1,7 @@
 """Every page in a real Chromium: both languages, light and dark, on a desk and on a phone."""
 
+import csv
+import html
 import json
 import re
 from collections.abc import AsyncIterator
@@ -166,3 +168,17 @@ async def test_whoever_looks_would_notice(chromium: Chromium) -> None:
     grave = await watcher.examine()
     assert {"axe html-has-lang", "axe image-alt", "axe link-name"} <= grave.keys()
     await context.close()
+
+
+async def test_what_a_page_lets_save_is_a_file_with_rows(filled: Browser, paths: list[str]) -> None:
+    saved = set()
+    for path in paths:
+        links = set(re.findall(r'href="(\?[^"]*format=csv[^"]*)"', await filled.see(path)))
+        for link in links:
+            answer = await filled.get(path + html.unescape(link))
+            assert answer.headers["content-type"].startswith("text/csv"), path
+            head, *rows = csv.reader(answer.text.lstrip("\ufeff").splitlines())
+            assert all(len(row) == len(head) for row in rows), path
+            saved.add(path)
+    lists = {"/books/mail", "/deliveries", "/hot", "/prices", "/queue", "/rentals/list", "/streams"}
+    assert saved >= lists

@@ -18,11 +18,16 @@ from mimawari.watches.books.reads import JobState
 from mimawari.web import books_forms, books_list, books_mail, draw
 from mimawari.web.books_forms import NEW_JOB, Typed, name_of, parse_search, read_typed, write_typed
 from mimawari.web.visit import Visit
+from mimawari.web.written import MOST_ROWS, make_file
 
 A_PAGE = 20
 LAST = 15
 COMPARED = 5
 """So many runs are looked at for how the site's number of volumes drifts."""
+_COLUMNS = (
+    "id", "started_at", "ended_at", "stop_reason", "pages", "volumes", "refused", "collected",
+    "new_books", "next_index", "total_items", "is_dry", "words",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +131,17 @@ async def add(visit: Visit) -> Response:
 
 async def show_job(visit: Visit) -> Response:
     """Show one job whole."""
+    if visit.text("format") == "csv":
+        return await _download(visit)
     return await _show_job(visit)
+
+
+async def _download(visit: Visit) -> Response:
+    async with visit.system.store.read() as reader:
+        state = await reads.find_state(reader, name_of(visit))
+        runs = await reads.list_runs(reader, state.job.id, MOST_ROWS)
+    rows = [[getattr(run, name) for name in _COLUMNS] for run in runs]
+    return make_file(f"runs-{state.job.name}", _COLUMNS, rows)
 
 
 async def _show_job(

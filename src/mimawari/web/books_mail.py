@@ -9,9 +9,11 @@ from mimawari.errors import NotFound
 from mimawari.watches.books import mailing
 from mimawari.watches.books.digest import Digest, write_digest
 from mimawari.web.visit import Visit
+from mimawari.web.written import MOST_ROWS, make_file
 
 A_PAGE = 20
 MOST_PREVIEWS = 3
+_COLUMNS = ("id", "created_at", "books", "state", "attempts", "changed_at", "reason")
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"
     " frame-ancestors 'self'; sandbox"
@@ -31,6 +33,8 @@ class Preview:
 
 async def show(visit: Visit) -> Response:
     """Show the next digests, and how those before stand."""
+    if visit.text("format") == "csv":
+        return await _download(visit)
     offset = visit.number("offset", 0)
     async with visit.system.store.read() as reader:
         found = await mailing.list_mails(reader, A_PAGE, offset)
@@ -47,6 +51,15 @@ async def show(visit: Visit) -> Response:
         left_out=max(0, len(digests) - MOST_PREVIEWS),
         why_not=mailing.why_not(visit.system.settings),
     )
+
+
+async def _download(visit: Visit) -> Response:
+    async with visit.system.store.read() as reader:
+        found = await mailing.list_mails(reader, MOST_ROWS)
+    rows = [
+        [*(getattr(one, name) for name in _COLUMNS), ", ".join(one.recipients)] for one in found
+    ]
+    return make_file("mails", (*_COLUMNS, "recipients"), rows)
 
 
 async def _list_digests(visit: Visit) -> list[Digest]:

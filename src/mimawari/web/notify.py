@@ -16,9 +16,10 @@ from mimawari.notify.writing import write_message
 from mimawari.text import clean
 from mimawari.web import forms
 from mimawari.web.visit import Visit
-from mimawari.web.written import hide_secrets
+from mimawari.web.written import MOST_ROWS, hide_secrets, make_file
 
 A_PAGE = 20
+_COLUMNS = ("id", "created_at", "ended_at", "events", "state", "attempts", "reason")
 _TEXTS = ("name", "url", "how", "span", "daily_at", "language")
 
 Filled = Mapping[str, Any]
@@ -100,7 +101,16 @@ async def _find(visit: Visit) -> Target:
 async def show_one(visit: Visit) -> Response:
     """Show a target: its setting, and what was sent to it."""
     target = await _find(visit)
+    if visit.text("format") == "csv":
+        return await _download(visit, target)
     return await _show_one(visit, target, _fill(target))
+
+
+async def _download(visit: Visit, target: Target) -> Response:
+    async with visit.system.store.read() as reader:
+        found = await reads.list_sends(reader, target.id, MOST_ROWS)
+    rows = [[getattr(one, name) for name in _COLUMNS] for one in found]
+    return make_file(f"messages-{target.id}", _COLUMNS, rows)
 
 
 def _fill(target: Target) -> Filled:

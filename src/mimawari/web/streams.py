@@ -80,6 +80,8 @@ class Card:
 
 async def show(visit: Visit) -> Response:
     """Show all monitors that are not over, those in alert first, and a page of those that are."""
+    if visit.text("format") == "csv":
+        return await _download_over(visit)
     wall, offset = visit.number("wall", 0), visit.number("offset", 0)
     async with visit.system.store.read() as reader:
         views, active = await reads.list_views(reader, ACTIVE, ON_WALL, wall)
@@ -96,6 +98,21 @@ async def show(visit: Visit) -> Response:
         offset=offset,
         can_sign=bool(visit.system.settings.webhook_key.get_secret_value()),
     )
+
+
+async def _download_over(visit: Visit) -> Response:
+    async with visit.system.store.read() as reader:
+        over, _ = await reads.list_views(reader, ENDED, MOST_ROWS, 0)
+    columns = ("id", "stream_url", "status", "created_at")
+    more = ("title", "ended_at", "reason", "blackouts", "silences")
+    rows = [
+        [
+            *(getattr(view.monitor, name) for name in columns),
+            *(getattr(view, name) for name in more),
+        ]
+        for view in over
+    ]
+    return make_file("monitors", (*columns, *more), rows)
 
 
 async def _make_cards(visit: Visit, views: Sequence[View]) -> list[Card]:
