@@ -52,7 +52,7 @@ ENDING = Search(
     every_for=10 * MINUTE,
 )
 """Finds so few books that it soon has them all."""
-LIST_EVERY = timedelta(minutes=30)
+LIST_EVERY = timedelta(hours=1)
 PACE = {
     "hot_base_interval": 20 * MINUTE,
     "hot_min_interval": 10 * MINUTE,
