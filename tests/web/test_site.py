@@ -3,6 +3,7 @@
 import html
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,7 +13,8 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.web.session import KEPT_FOR, Sessions, make_once
 from mimawari.web.words import LANGUAGES, choose_language, load_words
 from tests.app.ground import OTHER_KEY
-from tests.web.ground import Browser
+from tests.conftest import Databases
+from tests.web.ground import Browser, open_site
 
 ROOT = Path(mimawari.web.__file__).parent
 
@@ -154,3 +156,21 @@ async def test_no_page_holds_script_or_style_of_its_own(visitor: Browser) -> Non
         page = await visitor.see(path)
         assert not re.search(r"<script(?![^>]*\bsrc=)", page)
         assert not re.search(r"\s(?:style|on[a-z]+)=", page)
+
+
+@pytest.mark.parametrize(
+    ("given", "led"),
+    [
+        ({"is_demo": True, "google_books_url": "http://127.0.0.1:8080"}, True),
+        ({"is_demo": True}, False),
+        ({"google_books_url": "http://127.0.0.1:8080"}, False),
+    ],
+)
+async def test_a_demo_leads_to_the_mail_and_the_webhooks_that_its_world_was_sent(
+    databases: Databases, tmp_path: Path, given: dict[str, Any], led: bool
+) -> None:
+    async with open_site(await databases.ready(), tmp_path, **given) as browser:
+        await browser.log_in()
+        page = await browser.see("/")
+    for link in ("http://127.0.0.1:8080/mail/", "http://127.0.0.1:8080/hooks/demo"):
+        assert (f'href="{link}"' in page) is led

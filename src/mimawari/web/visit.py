@@ -43,6 +43,14 @@ class Visit:
         return str(self.request.scope["path"])
 
     @property
+    def world(self) -> str | None:
+        """Where a demo's world is, which shows the mail and the webhooks that it was sent."""
+        settings = self.system.settings
+        address = settings.google_books_url
+        is_near = address.startswith("http://127.0.0.1:")
+        return address if settings.is_demo and is_near else None
+
+    @property
     def back(self) -> str:
         """Where the visitor comes back to: here as it is, or to the watch whose form was sent."""
         if self.request.method == "POST":
