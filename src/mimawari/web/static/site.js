@@ -10,17 +10,29 @@ if (kept && !document.cookie.split("; ").includes(kept)) {
 
 const parts = [...document.querySelectorAll("[data-live]")];
 
+// Whoever fills in a form, presses a button or has selected something is not disturbed.
+function isBusy(part) {
+  const chosen = getSelection();
+  const reads = chosen && !chosen.isCollapsed && part.contains(chosen.anchorNode);
+  return reads || part.contains(document.activeElement) || part.querySelector(":active") !== null;
+}
+
+// What was scrolled aside or opened stays so.
+function replace(part, fresh) {
+  const moved = [...part.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+  const opened = [...part.querySelectorAll("details")].map((one) => one.open);
+  part.replaceChildren(...fresh.childNodes);
+  part.querySelectorAll(".scroll").forEach((one, at) => { one.scrollLeft = moved[at] ?? 0; });
+  part.querySelectorAll("details").forEach((one, at) => { one.open = opened[at] ?? one.open; });
+}
+
 async function renew() {
-  // Whoever fills in a form or reads a selection is not disturbed.
-  const busy = document.activeElement;
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok || answer.redirected) return;
   const made = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const part of parts) {
     const fresh = made.getElementById(part.id);
-    if (fresh && !part.contains(busy) && fresh.innerHTML !== part.innerHTML) {
-      part.replaceChildren(...fresh.childNodes);
-    }
+    if (fresh && !isBusy(part) && fresh.innerHTML !== part.innerHTML) replace(part, fresh);
   }
 }
 
