@@ -56,6 +56,9 @@ async def test_a_target_is_added_changed_switched_and_removed(
     assert (kept.setting.watches, kept.setting.kinds) == (("rentals",), ("rentals.rent_fell",))
     for path in ("/notify", f"/notify/{number}"):
         assert "secret-word" not in await browser.see(path)
+    for language in ("ja", "en"):
+        page = await browser.see("/notify", **{"Accept-Language": language})
+        assert f'<option value="{language}" selected>' in page
     assert "Rentals · rent falls" in await browser.see("/notify", **ENGLISH)
     one = await browser.see(f"/notify/{number}", **ENGLISH)
     assert f'action="/notify/{number}/remove" data-ask="Notify phone no more?' in one

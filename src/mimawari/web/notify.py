@@ -27,7 +27,8 @@ Filled = Mapping[str, Any]
 
 async def show(visit: Visit) -> Response:
     """Show whom we notify, and a form for one more."""
-    blank = {**write_setting(Setting(url="")), "name": ""}
+    language = {"language": visit.words.language}
+    blank = {**write_setting(Setting(url="")), "name": "", **language}
     return await _show(visit, blank)
 
 
