@@ -189,7 +189,7 @@ async def test_the_cursor_stands_against_what_the_site_said_and_its_drift(visito
     await find_books(store, "new", *range(1, 4), total=90)
     await find_books(store, "new", *range(4, 7), total=97)
     page = await visitor.see("/books", **ENGLISH)
-    assert "Read up to 6 of 97" in page
+    assert "Read up to 6 · the site says 97" in page
     assert "+7 since the run before" in page
     assert 'value="0.062"' in page
     assert "Stopped: quota limit reached" in await visitor.see("/books/jobs/new")
