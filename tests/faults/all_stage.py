@@ -35,6 +35,7 @@ from tests.faults.all_world import Given
 
 SEED = 7
 SPAN = timedelta(days=float(os.environ.get("MIMAWARI_FAULTS_DAYS", "3")))
+"""Less where somebody wants to see soon that it runs at all."""
 PRODUCTS = check_prices.SETTINGS[-8:]
 KEYWORDS = [
     word

@@ -37,8 +37,7 @@ from mimawari.watches.prices import products
 from mimawari.watches.prices.tables import results
 from mimawari.watches.rentals import tasks as rentals
 from mimawari.watches.streams.outside import CHECK
-from tests.faults.test_rentals_pace import name_of
-from tests.faults.world import spawn
+from tests.faults.world import name_of, spawn
 from tests.stores import BESIDE
 
 WORKING = (Role.WORKER, Role.MONITOR)
@@ -150,7 +149,7 @@ class Crew:
     async def find_busy(self, kinds: frozenset[str]) -> int:
         """Wait a moment for a worker with a job of some kinds in hand, and tell its place."""
         places = self.places(WORKING)
-        pids = {str(self._alive[place][2].pid): place for place in places}
+        names = {_worker_name(self._alive[place][2]): place for place in places}
         query = select(jobs.c.worker).where(
             jobs.c.state == State.PROCESSING, jobs.c.kind.in_(kinds)
         )
@@ -159,15 +158,10 @@ class Crew:
                 while True:
                     async with self.store.read() as reader:
                         found = [*(await reader.execute(query)).scalars()]
-                    busy = [pids[one.rpartition(":")[2]] for one in found if one in self._names()]
-                    if busy:
+                    if busy := [names[one] for one in found if one in names]:
                         return busy[0]
                     await asyncio.sleep(0.01)
         return places[0]
-
-    def _names(self) -> set[str]:
-        host = socket.gethostname()
-        return {f"{host}:{process.pid}" for _, _, process in self._alive}
 
     async def kill(self, place: int) -> tuple[Role, ...]:
         """Kill one of the processes, note what died with it, and tell its roles."""
@@ -178,7 +172,7 @@ class Crew:
         at = self.clock.now()
         await asyncio.to_thread(process.join)
         await asyncio.sleep(SETTLED_SECONDS)
-        self.losses += [Loss(name=name, at=at, **one) for one in await self._lost(process.pid)]
+        self.losses += [Loss(name=name, at=at, **one) for one in await self._lost(process)]
         self.deaths += 1
         return roles
 
@@ -187,8 +181,9 @@ class Crew:
         while places := self.places(roles):
             await self.kill(places[0])
 
-    async def _lost(self, pid: int) -> list[dict[str, Any]]:
-        mine = jobs.c.worker.endswith(f":{pid}") & (jobs.c.state == State.PROCESSING)
+    async def _lost(self, process: BaseProcess) -> list[dict[str, Any]]:
+        worker = _worker_name(process)
+        mine = (jobs.c.worker == worker) & (jobs.c.state == State.PROCESSING)
         async with self.store.read() as reader:
             rows = (await reader.execute(select(jobs).where(mine))).all()
             return [
@@ -196,6 +191,11 @@ class Crew:
                 for row in rows
                 if row.kind in ASKING
             ]
+
+
+def _worker_name(process: BaseProcess) -> str:
+    """Name a process as it names itself in the queue."""
+    return f"{socket.gethostname()}:{process.pid}"
 
 
 async def _about(reader: Any, row: Any) -> tuple[str, ...]:

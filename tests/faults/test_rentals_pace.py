@@ -20,7 +20,7 @@ from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.rentals import tasks
 from tests.conftest import Databases
 from tests.faults.rentals_world import Town, opened_town, put_round, work_slowly
-from tests.faults.world import FULL, kill, spawn
+from tests.faults.world import FULL, kill, name_of, spawn
 
 LOG = logging.getLogger(__name__)
 LARGE_AREA = "/rent/search/03/13/13991/"
@@ -178,8 +178,3 @@ def forget_lost(
         else:
             kept.append(seen)
     return kept, lost
-
-
-def name_of(seen: Mapping[str, Any]) -> str:
-    """Tell which process asked."""
-    return str(seen["user_agent"]).partition("(+")[2].rstrip(")")

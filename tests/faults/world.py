@@ -5,7 +5,7 @@ import multiprocessing
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -159,6 +159,11 @@ def kill(process: BaseProcess) -> None:
     if process.pid is not None and process.is_alive():
         os.kill(process.pid, signal.SIGKILL)
     process.join()
+
+
+def name_of(seen: Mapping[str, Any]) -> str:
+    """Tell which process asked, by what its site has noted."""
+    return str(seen["user_agent"]).partition("(+")[2].rstrip(")")
 
 
 @asynccontextmanager

@@ -13,11 +13,12 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
-from typing import Protocol
+from typing import Protocol, Self
 
 import httpx2
 
 from mimawari.errors import BadInput, Transient
+from mimawari.settings import Settings
 from mimawari.text import one_line
 
 Address = IPv4Address | IPv6Address
@@ -201,6 +202,11 @@ class Guard:
         self._resolve = resolve or resolve_by_system
         # Then only what was opened is reached, the public internet not.
         self._is_shut = is_shut
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Make the guard that the settings ask for; whoever dials for us has this one."""
+        return cls(settings.allow_hosts, is_shut=settings.is_demo)
 
     async def addresses(self, host: str, port: int) -> tuple[Address, ...]:
         """Resolve a host once; raise Forbidden unless every one of its addresses may be reached."""

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 from mimawari.errors import BadInput, MimawariError, NotFound, Transient
@@ -121,9 +121,14 @@ def recipients_of(url: str) -> tuple[str, ...]:
 class _Remembering(Guard):
     """A guard that remembers whom it turned away, so that it can be told."""
 
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings.allow_hosts, is_shut=settings.is_demo)
-        self.refused: list[str] = []
+    refused: list[str]
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Make the guard that the settings ask for, which has turned nobody away yet."""
+        made = super().of(settings)
+        made.refused = []
+        return made
 
     async def addresses(self, host: str, port: int) -> tuple[Address, ...]:
         """Resolve a host once; raise what is in the way of reaching it."""
@@ -189,7 +194,7 @@ async def _nothing() -> None:
 async def _send_by_apprise(
     url: str, message: Message, settings: Settings, within: timedelta
 ) -> Report:
-    guard = _Remembering(settings)
+    guard = _Remembering.of(settings)
     async with Gate(Dialer(guard), Bounds(tunnel_bytes=MOST_BYTES, dial_for=within)) as gate:
         port = int(gate.address.rpartition(":")[2])
         asked = {"url": url, "title": message.title, "body": message.body, "port": port}

@@ -101,7 +101,7 @@ async def open_ways(
 ) -> AsyncIterator[Ways]:
     """Open every way out; `inside` leads to a simulated world in this process instead."""
     egress = Egress(settings.proxies, clock, connect_probe(PROBE))
-    dialer = Dialer(Guard(settings.allow_hosts, is_shut=settings.is_demo), egress)
+    dialer = Dialer(Guard.of(settings), egress)
     name = user_agent(settings.contact)
     async with AsyncExitStack() as stack:
         way = await stack.enter_async_context(inside or transport(dialer))

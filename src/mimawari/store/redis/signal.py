@@ -4,18 +4,13 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import structlog
-
-from mimawari.errors import StoreDown
 from mimawari.kernel.signal import JOBS, OUTBOX, SCHEDULE, Bell
 from mimawari.store.redis.link import RedisLink
 from mimawari.store.sql.engine import Database
-from mimawari.store.sql.signal import AGAIN, SqlSignal
+from mimawari.store.sql.signal import SqlSignal
 
 if TYPE_CHECKING:
     from mimawari.store.redis.relay import RedisRelay
-
-log = structlog.get_logger(component="signal")
 
 TOLD_BY_REDIS = (JOBS, SCHEDULE)
 
@@ -29,12 +24,11 @@ class RedisSignal(SqlSignal):
         super().__init__(database)
         self._link = link
         self._second_ear: asyncio.Task[None] | None = None
-        self._is_closing = False
 
     def bell(self, *topics: str) -> Bell:
         """Return a bell, and listen from the first one on."""
         if self._second_ear is None:
-            self._second_ear = asyncio.create_task(self._hear_redis())
+            self._second_ear = asyncio.create_task(self._keep_hearing(self._hear_calls_of_redis))
             self.relay.start()
         return super().bell(*topics)
 
@@ -48,23 +42,11 @@ class RedisSignal(SqlSignal):
     async def close(self) -> None:
         """Stop listening."""
         if self._second_ear is not None:
-            # A driver may swallow the cancelling, so the ear is told as well.
             self._is_closing = True
             self._second_ear.cancel()
             with suppress(asyncio.CancelledError):
                 await self._second_ear
         await super().close()
-
-    async def _hear_redis(self) -> None:
-        while not self._is_closing:
-            try:
-                await self._hear_calls_of_redis()
-            except StoreDown:
-                pass
-            except Exception:
-                # Who gives up here sleeps through every call from now on.
-                log.exception("listening failed", result="retry", next=str(AGAIN))
-            await self._clock.sleep(AGAIN)
 
     async def _hear_calls_of_redis(self) -> None:
         async with self._link.listen() as calls:

@@ -5,6 +5,7 @@ four times a second, no statement. MariaDB: one statement a second on a table of
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -40,6 +41,7 @@ class SqlSignal(LocalSignal):
         self._clock = RealClock()
         self._ear: asyncio.Task[None] | None = None
         self._seen = (0, 0)
+        self._is_closing = False
 
     def bell(self, *topics: str) -> Bell:
         """Return a bell, and listen from the first one on."""
@@ -50,6 +52,8 @@ class SqlSignal(LocalSignal):
 
     async def close(self) -> None:
         """Stop listening."""
+        # A driver may swallow the cancelling, so the ears are told as well.
+        self._is_closing = True
         if self._ear is not None:
             self._ear.cancel()
             with suppress(asyncio.CancelledError):
@@ -57,9 +61,13 @@ class SqlSignal(LocalSignal):
 
     async def _listen(self) -> None:
         hear = {"file": self._watch_file, "listen": self._hear_calls, "poll": self._poll}
-        while True:
+        await self._keep_hearing(hear[self._database.dialect.ear])
+
+    async def _keep_hearing(self, hear: Callable[[], Awaitable[None]]) -> None:
+        """Hear until this is closed, whatever goes wrong meanwhile."""
+        while not self._is_closing:
             try:
-                await hear[self._database.dialect.ear]()
+                await hear()
             except (StoreDown, OSError):
                 pass
             except Exception:

@@ -76,9 +76,8 @@ async def keep_new(tx: Tx, monitor: Monitor, settings: Settings, created_by: str
 
 async def check_callback_of(settings: Settings, url: str) -> None:
     """Refuse a callback that may never be called."""
-    guard = Guard(settings.allow_hosts, is_shut=settings.is_demo)
     try:
-        await check_callback(guard, url)
+        await check_callback(Guard.of(settings), url)
     except BadInput as error:
         raise BadInput(str(error), code=INVALID_URL) from error
     except Transient:

@@ -33,7 +33,7 @@ log = structlog.get_logger(component="webhook")
 
 def open_way(settings: Settings) -> httpx2.AsyncBaseTransport:
     """Open the way to receivers, which the guard watches over."""
-    return transport(Dialer(Guard(settings.allow_hosts, is_shut=settings.is_demo)))
+    return transport(Dialer(Guard.of(settings)))
 
 
 def find_key(settings: Settings) -> bytes:
