@@ -20,7 +20,7 @@ import redis.asyncio
 import sqlalchemy
 
 from tests import servers
-from tests.servers import Server
+from tests.servers import Server, processes
 
 STARTERS = {
     "postgresql": servers.postgres_server,
@@ -33,6 +33,13 @@ with getattr(tests.servers, sys.argv[1])(durable=False) as server:
     server.freeze()
     print(server.port, server.folder, flush=True)
     sys.stdin.read()
+"""
+# Its child has not yet become a program, for which it waits.
+BEGINNER = """
+import ctypes, os, signal
+if not ctypes.CDLL(None).vfork():
+    os.write(1, b"on\\n")
+    signal.pause()
 """
 
 
@@ -217,6 +224,16 @@ def _processes_naming(folder: Path) -> list[str]:
         with contextlib.suppress(OSError):
             commands.append(path.read_text(errors="replace"))
     return [command for command in commands if folder.name in command]
+
+
+def test_who_is_just_beginning_a_program_is_killed_with_it() -> None:
+    with subprocess.Popen([sys.executable, "-c", BEGINNER], stdout=subprocess.PIPE) as beginner:
+        assert beginner.stdout is not None
+        assert beginner.stdout.readline() == b"on\n"
+        pids = processes.tree(beginner.pid)
+        processes.kill_tree(beginner.pid)
+        assert len(pids) == 2
+        assert not any(processes.tree(pid) for pid in pids)
 
 
 def test_a_missing_server_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

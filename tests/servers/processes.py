@@ -7,14 +7,16 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 POLL_SECONDS = 0.01
+Table = dict[int, tuple[str, int]]
+"""State and parent of every process by its id."""
 
 
-def table() -> dict[int, tuple[str, int]]:
-    """Return state and parent of every process on the machine by process id."""
+def table() -> Table:
+    """Look at every process on the machine."""
     table = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         # A process may end between the listing and the reading.
@@ -44,10 +46,26 @@ def send(pids: Iterable[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def wait_for(pids: list[int], states: str) -> None:
-    """Wait until each process is gone or in one of the states."""
-    while any(table().get(pid, (states[0], 0))[0] not in states for pid in pids):
+def wait_for(pids: list[int], is_so: Callable[[int, Table], bool]) -> None:
+    """Wait until something is so of each process."""
+    while True:
+        now = table()
+        if all(is_so(pid, now) for pid in pids):
+            return
         time.sleep(POLL_SECONDS)
+
+
+def is_gone(pid: int, now: Table) -> bool:
+    """Say whether a process has ended."""
+    return pid not in now or now[pid][0] in "ZX"
+
+
+def is_frozen(pid: int, now: Table) -> bool:
+    """Say whether a process does nothing any more."""
+    # Who has just begun a program (vfork) waits in the kernel until the child is that program,
+    # and is not stopped before: with the child stopped first, never.
+    is_held = pid in now and now[pid][0] == "D" and ("T", pid) in now.values()
+    return is_gone(pid, now) or now[pid][0] == "T" or is_held
 
 
 def freeze_tree(root: int) -> list[int]:
@@ -56,7 +74,7 @@ def freeze_tree(root: int) -> list[int]:
     # A process that was forked while its parent was being stopped is found in the next round.
     while missing := [pid for pid in tree(root) if pid not in frozen]:
         send(missing, signal.SIGSTOP)
-        wait_for(missing, "TZX")
+        wait_for(missing, is_frozen)
         frozen += missing
     return frozen
 
@@ -65,7 +83,7 @@ def kill_tree(root: int) -> None:
     """Kill the process and all its descendants at one moment and wait until they are gone."""
     pids = freeze_tree(root)
     send(pids, signal.SIGKILL)
-    wait_for(pids, "ZX")
+    wait_for(pids, is_gone)
 
 
 def _release_shared_memory(folder: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tests.servers import processes
-from tests.servers.processes import freeze_tree, kill_tree, send, tree, wait_for
+from tests.servers.processes import freeze_tree, is_gone, kill_tree, send, tree, wait_for
 
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
@@ -124,7 +124,7 @@ class Server(ABC):
         self.thaw()
         self._process.send_signal(self.stop_signal)
         self._process.wait(STOP_SECONDS)
-        wait_for(pids, "ZX")
+        wait_for(pids, is_gone)
         self._ended()
 
     def kill(self) -> None:
