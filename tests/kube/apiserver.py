@@ -13,7 +13,6 @@ from tests.servers import ServerError, processes
 from tests.servers.processes import kill_tree
 from tests.servers.server import find, free_port
 
-START_SECONDS = 90.0
 # What the start leaves behind becomes a child of this one, so that all ends with it.
 KEEPER = """
 import ctypes, signal, subprocess, sys

@@ -3,12 +3,14 @@
 import asyncio
 import base64
 import os
+import secrets
 import shutil
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from itertools import count
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -28,6 +30,8 @@ from tests.servers.processes import kill_tree, tree
 
 NODE = "node-1"
 AGAIN_SECONDS = 0.2
+ADDRESSES = 1 << 23
+"""All pods listen on one port: those of another run on this machine have other addresses."""
 LABELS = {"app": "stream-monitor"}
 FOLLOWED = (ApiError, httpx2.HTTPError, OSError)
 
@@ -67,7 +71,7 @@ class Kubelet:
     client: AsyncClient
     pods: dict[str, Running] = field(default_factory=dict)
     ended: dict[str, Running] = field(default_factory=dict)
-    _numbers: "count[int]" = field(default_factory=lambda: count(1))
+    _numbers: "count[int]" = field(default_factory=lambda: count(secrets.randbelow(ADDRESSES)))
 
     async def run(self) -> None:
         """Follow the pods of the namespace until cancelled, whatever becomes of the server."""
@@ -94,8 +98,7 @@ class Kubelet:
             asyncio.create_task(self._delete(name, running))  # noqa: RUF006 - ends with the test
 
     async def _take(self, pod: Pod, name: str) -> None:
-        number = next(self._numbers)
-        address = f"127.77.{number // 250}.{number % 250 + 1}"
+        address = str(IPv4Address("127.1.0.0") + next(self._numbers))
         running = Running(pod, address, Path(tempfile.mkdtemp(prefix="mimawari-pod-")))
         self.pods[name] = running
         bound = BindingModel(
