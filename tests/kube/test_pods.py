@@ -217,8 +217,11 @@ async def test_10_4_a_gateway_that_was_killed_puts_right_what_differs_and_pods_g
 ) -> None:
     # Whatever others have on its way when the gateway dies comes a minute later.
     await stop_all(stage)
+    # A pod that is deleted with something to say tries until its time is up: half a minute in which
+    # the other one cannot ask for leave either, and its stream's list must be longer than that.
     kept, lost = await asyncio.gather(
-        stage.watched("restart0001", shots=()), stage.watched("restart0002", shots=())
+        stage.watched("restart0001", shots=(), window=120),
+        stage.watched("restart0002", shots=()),
     )
     await stage.until_sent()
     stage.gateway.kill()
