@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import literal, select
+
 from mimawari.kernel.clock import VirtualClock
+from mimawari.kernel.naming import Naming
 from mimawari.kernel.rounds import Rounds
 from mimawari.kernel.telling import Telling, tell
 from mimawari.kernel.watch import Task, Watch, Watches
@@ -25,6 +28,10 @@ GONE = Telling(
 )
 OTHER = Telling(kind="cars.sold", ja="売約", en="sold", line=lambda facts, _: str(facts["name"]))
 
+FIRST = select(literal(1).label("id"), literal("the attic").label("name"))
+ROOMS = Naming(member="rooms:([0-9]+)", names=FIRST)
+"""Only the first one has a name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:
@@ -37,7 +44,7 @@ class Scene:
 
     def watches(self) -> Watches:
         """Make two watches that tell things, and what notifies people."""
-        rooms = Watch(name="rooms", tasks=self.tasks, tellings=(FELL, GONE))
+        rooms = Watch(name="rooms", tasks=self.tasks, tellings=(FELL, GONE), naming=(ROOMS,))
         return Watches(
             [rooms, Watch(name="cars", tasks=(), tellings=(OTHER,)), notify], self.settings
         )

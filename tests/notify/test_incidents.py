@@ -71,19 +71,19 @@ async def test_a_target_that_keeps_failing_is_said_once_reminded_and_said_when_o
     await rounds.pass_time(50 * MINUTE)
     assert catcher.caught == []
     await rounds.pass_time(30 * MINUTE)
-    assert catcher.bodies() == ["rooms:1 failed 3 times in a row: 503"]
+    assert catcher.bodies() == ["the attic failed 3 times in a row: 503"]
     # Whoever starts anew has nothing to say.
     await scene.start().pass_time(60 * MINUTE)
     assert len(catcher.caught) == 1
     await scene.start().pass_time(45 * MINUTE)
     assert len(catcher.bodies()) == 2
-    assert catcher.bodies()[1].startswith("rooms:1 still fails, ")
+    assert catcher.bodies()[1].startswith("the attic still fails, ")
     site.error = None
     await scene.start().pass_time(70 * MINUTE)
-    assert catcher.bodies()[2:] == ["rooms:1: over, it works again"]
+    assert catcher.bodies()[2:] == ["the attic: over, it works again"]
     site.error = Transient("504")
     await scene.start().pass_time(2 * HOUR)
-    assert catcher.bodies()[3:] == ["rooms:1 failed 3 times in a row: 504"]
+    assert catcher.bodies()[3:] == ["the attic failed 3 times in a row: 504"]
 
 
 async def test_a_site_that_turns_us_away_is_an_incident_of_the_watches_that_ask_it(
@@ -104,7 +104,7 @@ async def test_a_site_that_turns_us_away_is_an_incident_of_the_watches_that_ask_
     assert len(catcher.bodies("all")) == 1
     await scene.store.breaker.worked("rooms-site")
     await scene.start().pass_time(5 * MINUTE)
-    assert catcher.bodies("all")[1:] == ["site:rooms-site: 復旧しました"]
+    assert catcher.bodies("all")[1:] == ["rooms-site: 復旧しました"]
     assert [one.events for one in await scene.sends(everybody)] == [1, 1]
 
 

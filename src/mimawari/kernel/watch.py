@@ -15,6 +15,7 @@ from mimawari.text import parse_duration, parse_durations
 if TYPE_CHECKING:
     from mimawari.kernel.context import Context
     from mimawari.kernel.deliverer import Destination
+    from mimawari.kernel.naming import Naming
     from mimawari.kernel.telling import Telling
 
 T = TypeVar("T")
@@ -129,6 +130,7 @@ class Watch:
     limits: Limits = ()
     breakers: Mapping[str, BreakerPolicy] = field(default_factory=dict)
     targets: Targets | None = None
+    naming: "tuple[Naming, ...]" = ()
     started: Started | None = None
     destinations: Destinations | None = None
     tables: Any = None

@@ -11,6 +11,7 @@ watch = Watch(
     tables=tables.metadata,
     tasks=(tasks.gather, tasks.look),
     targets=targets.list_scheduled,
+    naming=targets.NAMING,
     tellings=incidents.TELLINGS,
     destinations=lambda store, clock, watches: {
         TELL: TellDestination(store, clock, watches.settings),

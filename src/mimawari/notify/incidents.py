@@ -24,31 +24,33 @@ def _sites(breakers: Iterable[str], tasks: Iterable[Any]) -> set[str]:
 
 
 def facts_of(incident: Incident) -> dict[str, Any]:
-    """Write what is told of an incident."""
+    """Write what is told of an incident, beside its name."""
     return {
-        "subject": incident.subject,
         "failures": incident.failures,
         "reason": incident.reason,
         "job_id": incident.job_id,
     }
 
 
+def _name(facts: Facts) -> str:
+    # What was written down by an earlier version has no name.
+    return str(facts.get("name") or facts["subject"])
+
+
 def _began(facts: Facts, language: str) -> str:
     if language == "ja":
-        return f"{facts['subject']}: {facts['failures']}回続けて失敗しています: {facts['reason']}"
-    return f"{facts['subject']} failed {facts['failures']} times in a row: {facts['reason']}"
+        return f"{_name(facts)}: {facts['failures']}回続けて失敗しています: {facts['reason']}"
+    return f"{_name(facts)} failed {facts['failures']} times in a row: {facts['reason']}"
 
 
 def _reminded(facts: Facts, language: str) -> str:
     if language == "ja":
-        return (
-            f"{facts['subject']}: まだ失敗が続いています({facts['failures']}回): {facts['reason']}"
-        )
-    return f"{facts['subject']} still fails, {facts['failures']} times by now: {facts['reason']}"
+        return f"{_name(facts)}: まだ失敗が続いています({facts['failures']}回): {facts['reason']}"
+    return f"{_name(facts)} still fails, {facts['failures']} times by now: {facts['reason']}"
 
 
 def _over(facts: Facts, language: str) -> str:
-    return f"{facts['subject']}: {'復旧しました' if language == 'ja' else 'over, it works again'}"
+    return f"{_name(facts)}: {'復旧しました' if language == 'ja' else 'over, it works again'}"
 
 
 def _path(facts: Facts) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, insert, update
+from sqlalchemy import delete, insert, select, update
 
 from mimawari.errors import BadInput
 from mimawari.kernel import watch
+from mimawari.kernel.naming import Naming
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.values import Entry
 from mimawari.notify import sync
@@ -22,6 +23,7 @@ LOOK = "notify.look"
 MEMBER = "notify:incidents"
 EVERY = timedelta(minutes=1)
 MOST_TARGETS = 200
+NAMING = (Naming(member="notify:([0-9]{1,9})", names=select(targets.c.id, targets.c.name)),)
 _MICROSECOND = timedelta(microseconds=1)
 
 

@@ -7,8 +7,9 @@ from sqlalchemy import delete, insert, select, update
 
 from mimawari.ids import new_id
 from mimawari.kernel.context import Context
-from mimawari.kernel.incidents import Incident, list_incidents
+from mimawari.kernel.incidents import SITE, Incident, list_incidents
 from mimawari.kernel.job import Job
+from mimawari.kernel.naming import find_names
 from mimawari.kernel.ports import Tx
 from mimawari.kernel.telling import Facts
 from mimawari.kernel.watch import Watches, task
@@ -57,7 +58,7 @@ class _Teller:
                 await self._remind(incident)
         for row in told.values():
             await self.tx.execute(delete(incidents).where(incidents.c.subject == row.subject))
-            await self._tell(OVER, row.subject, row.kind, {"subject": row.subject})
+            await self._tell(OVER, row.subject, row.kind, {})
 
     async def _begin(self, incident: Incident) -> None:
         if not rules.is_due(incident, self.settings.incident_after):
@@ -78,5 +79,8 @@ class _Teller:
 
     async def _tell(self, kind: str, subject: str, of: str, facts: Facts) -> None:
         about = watches_of(self.watches, subject, of)
-        told = Told(id=new_id(), kind=kind, watches=about, body=facts, at=self.now)
+        names = await find_names(self.tx, self.watches, [subject])
+        name = names.get(subject, subject.removeprefix(f"{SITE}:"))
+        body = {"subject": subject, "name": name, **facts}
+        told = Told(id=new_id(), kind=kind, watches=about, body=body, at=self.now)
         await sync.fan_out(self.tx, told, self.settings, self.now)

@@ -21,6 +21,7 @@ watch = Watch(
     # Bursts and bad hours pass soon.
     breakers={google_books.SITE.name: BreakerPolicy(failures=3, cool_for=timedelta(minutes=10))},
     targets=jobs.list_targets,
+    naming=jobs.NAMING,
     destinations=lambda store, clock, watches: {
         mailing.SCHEME: DigestDestination(store, clock, watches.settings)
     },

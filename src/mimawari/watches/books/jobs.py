@@ -9,6 +9,7 @@ from sqlalchemy import delete, insert, select, update
 
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.job import NewJob
+from mimawari.kernel.naming import Naming
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target
@@ -19,6 +20,8 @@ from mimawari.watches.books.models import BookJob, Cursor, Search
 from mimawari.watches.books.tables import jobs
 
 PAGE, MAIL = "books.page", "books.mail"
+NAMED = select(jobs.c.name.label("id"), jobs.c.name)
+NAMING = (Naming(member="books:([^:]+)", parse_id=str, names=NAMED),)
 
 Change = Callable[[BookJob], Search]
 """Tells what a job is to be."""

@@ -18,6 +18,7 @@ watch = Watch(
     limits=(Limit(tasks.LIMIT, count=20, per=timedelta(minutes=1)),),
     breakers={mercari.NAME: BreakerPolicy(failures=2, cool_for=timedelta(minutes=30))},
     targets=targets.list_targets,
+    naming=targets.NAMING,
     router="mimawari.watches.hot.api:router",
     commands=commands,
     declared="mimawari.watches.hot.declared:declared",

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import delete, select, update
 
 from mimawari.kernel.job import AT_ONCE, NewJob
+from mimawari.kernel.naming import Naming
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target
@@ -19,6 +20,7 @@ from mimawari.watches.hot.sync import coverage_values, make_ip
 from mimawari.watches.hot.tables import ips
 
 KIND = "hot.crawl"
+NAMING = (Naming(member="hot:([0-9]{1,9})", names=select(ips.c.id, ips.c.name)),)
 
 
 def member_of(ip_id: int) -> str:

@@ -20,6 +20,7 @@ watch = Watch(
         Limit(products.DETAIL, count=10, per=MINUTE),
     ),
     targets=products.list_targets,
+    naming=products.NAMING,
     router="mimawari.watches.prices.api:router",
     commands=commands,
     declared="mimawari.watches.prices.declared:declared",

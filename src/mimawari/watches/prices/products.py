@@ -10,18 +10,23 @@ from cronsim import CronSim
 from sqlalchemy import delete, insert, select, update
 
 from mimawari.kernel.job import AT_ONCE, NewJob
+from mimawari.kernel.naming import Naming
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target
 from mimawari.settings import Settings
 from mimawari.watches.prices import ledger
 from mimawari.watches.prices.models import Product, Setting
-from mimawari.watches.prices.tables import products, settings
+from mimawari.watches.prices.tables import products, results, settings
 
 CRON, LIST, DETAIL = "prices.cron", "prices.listCrawl", "prices.syncDetail"
 MEMBER = "prices:cron"
 HOUR = timedelta(hours=1)
 PAGE = 500
+NAMING = (
+    Naming(member="prices:([0-9]{1,9})", names=select(products.c.id, products.c.name)),
+    Naming(member="prices:result:([0-9]{1,9})", names=select(results.c.id, results.c.name)),
+)
 
 
 def key_of(product_id: int) -> str:

@@ -27,6 +27,7 @@ watch = Watch(
     limits=limits,
     breakers={SITE.name: BreakerPolicy(failures=2, cool_for=timedelta(hours=1))},
     targets=lists.list_targets,
+    naming=lists.NAMING,
     started=told.started,
     router="mimawari.watches.rentals.api:router",
     commands=commands,

@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 
 from mimawari.errors import BadInput
 from mimawari.kernel.job import AT_ONCE, NewJob
+from mimawari.kernel.naming import Naming
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target
@@ -19,12 +20,23 @@ from mimawari.text import format_duration
 from mimawari.watches.rentals import rules, sync
 from mimawari.watches.rentals.models import SITE_NAME, RentalList, Run, Walk
 from mimawari.watches.rentals.sync import Kept, Look
-from mimawari.watches.rentals.tables import listed, lists, runs
+from mimawari.watches.rentals.tables import listed, lists, properties, runs
 
 KIND = "rentals.list"
 DAILY_KIND = "rentals.daily"
 DAILY_MEMBER = "rentals:daily"
 DAY = timedelta(days=1)
+NAMING = (
+    Naming(member="rentals:list:([0-9]{1,9})", names=select(lists.c.id, lists.c.url.label("name"))),
+    Naming(
+        member="rentals:([^:]+)",
+        parse_id=str,
+        names=select(
+            properties.c.property_id.label("id"),
+            func.coalesce(properties.c.building_name, properties.c.title).label("name"),
+        ).where(properties.c.site == SITE_NAME),
+    ),
+)
 
 
 def member_of(list_id: int) -> str:

@@ -6,7 +6,7 @@ from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Manners, Watch
 from mimawari.settings import Settings
 from mimawari.sites import youtube
-from mimawari.watches.streams import cli, pod_tasks, tables, tasks
+from mimawari.watches.streams import cli, pod_tasks, reads, tables, tasks
 from mimawari.watches.streams.opening import look_after
 from mimawari.watches.streams.outside import CHECK, RESOLVE
 from mimawari.watches.streams.posting import WebhookDestination
@@ -36,6 +36,7 @@ watch = Watch(
     tellings=TELLINGS,
     tasks=(tasks.check_stream, pod_tasks.tend_pod),
     limits=limits,
+    naming=reads.NAMING,
     breakers={youtube.SITE.name: BreakerPolicy(failures=5, cool_for=PAUSE, trial_for=PAUSE)},
     destinations=lambda store, clock, watches: {
         SCHEME: WebhookDestination(store, clock, watches.settings)

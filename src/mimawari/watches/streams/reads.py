@@ -7,11 +7,22 @@ from typing import Any
 
 from sqlalchemy import Row, Select, func, select
 
+from mimawari.kernel.naming import Naming
 from mimawari.kernel.ports import Reader
 from mimawari.watches.streams.models import ACTIVE, Heard, Monitor, State, Status
 from mimawari.watches.streams.saved import parse_state
 from mimawari.watches.streams.sync import make_monitor
 from mimawari.watches.streams.tables import events, loudness, monitors, states, stats
+
+NAMING = (
+    Naming(
+        member="streams:(mon-[0-9a-f]+)(?::told)?",
+        parse_id=str,
+        names=select(
+            monitors.c.id, func.coalesce(states.c.title, monitors.c.stream_url).label("name")
+        ).join(states, states.c.monitor_id == monitors.c.id),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
