@@ -1,4 +1,4 @@
-"""The ground of the world's tests: a world on a real socket, a toy site, and proofs."""
+"""The ground of the world's tests: a world on a real socket, a toy site, orders and proofs."""
 
 import asyncio
 import json
@@ -72,6 +72,14 @@ async def serve(app: ASGIApp) -> AsyncIterator[httpx2.AsyncClient]:
         finally:
             server.should_exit = True
             await serving
+
+
+async def order(http: httpx2.AsyncClient, do: str, **more: Any) -> dict[str, Any]:
+    """Order that something goes wrong."""
+    reply = await http.post("/_control", json={"part": "toy", "do": do, **more})
+    assert reply.status_code == 201, reply.text
+    placed: dict[str, Any] = reply.json()
+    return placed
 
 
 KEY = ECKey.generate_key("P-256", private=True)

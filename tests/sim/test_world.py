@@ -1,7 +1,6 @@
 """What the simulated world promises: every request is seen, and its own pages tell the truth."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from itertools import count
@@ -18,22 +17,6 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.sim.part import Part
 from mimawari.sim.world import Log, World, make_world
 from tests.sim.ground import PAGE, Toy, serve
-
-
-@pytest.fixture
-def toy() -> Toy:
-    return Toy()
-
-
-@pytest.fixture
-def world(clock: VirtualClock, toy: Toy) -> World:
-    return World(clock, (toy, Toy("other")), 1)
-
-
-@pytest.fixture
-async def http(world: World) -> AsyncIterator[httpx2.AsyncClient]:
-    async with serve(world) as http:
-        yield http
 
 
 async def seen(http: httpx2.AsyncClient, query: str = "") -> list[dict[str, Any]]:

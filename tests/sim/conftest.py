@@ -1,0 +1,29 @@
+"""What the tests of the simulated world are given: a world of two toy sites on a socket."""
+
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+
+from mimawari.kernel.clock import VirtualClock
+from mimawari.sim.world import World
+from tests.sim.ground import Toy, serve
+
+
+@pytest.fixture
+def toy() -> Toy:
+    """A site that can be changed."""
+    return Toy()
+
+
+@pytest.fixture
+def world(clock: VirtualClock, toy: Toy) -> World:
+    """A world of that site and another."""
+    return World(clock, (toy, Toy("other")), 1)
+
+
+@pytest.fixture
+async def http(world: World) -> AsyncIterator[httpx2.AsyncClient]:
+    """Who asks that world, over a socket."""
+    async with serve(world) as http:
+        yield http
