@@ -1,4 +1,4 @@
-"""What the tests of the simulated world are given: a world of two toy sites on a socket."""
+"""What the tests of the simulated world are given: two toy sites on a socket, and the market."""
 
 from collections.abc import AsyncIterator
 
@@ -6,6 +6,7 @@ import httpx2
 import pytest
 
 from mimawari.kernel.clock import VirtualClock
+from mimawari.sim.market_site import MarketSite
 from mimawari.sim.world import World
 from tests.sim.ground import Toy, serve
 
@@ -27,3 +28,9 @@ async def http(world: World) -> AsyncIterator[httpx2.AsyncClient]:
     """Who asks that world, over a socket."""
     async with serve(world) as http:
         yield http
+
+
+@pytest.fixture(scope="module")
+def site() -> MarketSite:
+    """The market, where no time passes."""
+    return MarketSite(VirtualClock(), 1)
