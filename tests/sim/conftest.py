@@ -8,7 +8,8 @@ import pytest
 from mimawari.kernel.clock import VirtualClock
 from mimawari.sim.market_site import MarketSite
 from mimawari.sim.world import World
-from tests.sim.ground import Toy, serve
+from tests.sim.ground import Prover, Toy, serve
+from tests.sim.market_ground import Asking
 
 
 @pytest.fixture
@@ -34,3 +35,13 @@ async def http(world: World) -> AsyncIterator[httpx2.AsyncClient]:
 def site() -> MarketSite:
     """The market, where no time passes."""
     return MarketSite(VirtualClock(), 1)
+
+
+@pytest.fixture(scope="module")
+async def api() -> AsyncIterator[Asking]:
+    """Who asks the market's API."""
+    clock = VirtualClock()
+    site = MarketSite(clock, 1)
+    async with serve(World(clock, (site,), 1)) as http:
+        prover = Prover(http.base_url.netloc.decode(), clock.now())
+        yield Asking(http, prover, site.market)

@@ -1,89 +1,23 @@
 """What the simulated market's API promises: the real shapes, the real refusals, the truth."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-import httpx2
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from joserfc.jwk import ECKey
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.market import Market
 from mimawari.sim.market_items import FRANCHISES
 from mimawari.sim.market_lives import Kind, Status
 from mimawari.sim.market_site import MarketSite
 from mimawari.sim.world import World
 from tests.captured import FOLDER, read_captured
-from tests.sim.ground import KEY, Prover, serve, sign
+from tests.sim.ground import Prover, serve
+from tests.sim.market_ground import ITEM, PRODUCT, SEARCH, Asking
 
 FIXTURES = FOLDER / "mercari"
-SEARCH = "/v2/entities:search"
-ITEM = "/items/get"
-PRODUCT = "/v1/marketplaces/shops/products/"
-BUSIEST = FRANCHISES[0].keyword
 ON_SALE = ["STATUS_ON_SALE"]
 SOLD = ["STATUS_SOLD_OUT", "STATUS_TRADING"]
-
-
-@dataclass(slots=True)
-class Asking:
-    """A careful caller of the API, and the truth behind it."""
-
-    http: httpx2.AsyncClient
-    prover: Prover
-    market: Market
-
-    async def post(self, body: Any) -> httpx2.Response:
-        """Search with any body."""
-        headers = self.prover.headers("POST", SEARCH)
-        return await self.http.post(SEARCH, json=body, headers=headers)
-
-    async def search(self, token: str = "", size: int = 120, **condition: Any) -> dict[str, Any]:
-        """Search as pages do."""
-        given = {"keyword": BUSIEST, "sort": "SORT_CREATED_TIME", "order": "ORDER_DESC"}
-        body = {"pageSize": size, "pageToken": token, "searchCondition": {**given, **condition}}
-        reply = await self.post(body)
-        assert reply.status_code == 200, reply.text
-        found: dict[str, Any] = reply.json()
-        return found
-
-    async def walk(self, size: int = 120, **condition: Any) -> list[list[dict[str, Any]]]:
-        """Read page after page until one is empty or names no next."""
-        pages: list[list[dict[str, Any]]] = []
-        token = ""
-        while True:
-            reply = await self.search(token, size, **condition)
-            if reply["items"]:
-                pages.append(reply["items"])
-            token = reply["meta"]["nextPageToken"]
-            if not token or not reply["items"]:
-                return pages
-
-    async def get(self, path: str, query: str = "") -> httpx2.Response:
-        """Ask for one thing."""
-        return await self.http.get(path + query, headers=self.prover.headers("GET", path))
-
-    def one(self, kind: Kind, status: Status = Status.ON_SALE) -> str:
-        """Pick an item of a kind."""
-        return next(
-            item.goods.id
-            for item in self.market.items().values()
-            if item.goods.kind is kind and item.status is status
-        )
-
-
-@pytest.fixture(scope="module")
-async def api() -> AsyncIterator[Asking]:
-    clock = VirtualClock()
-    site = MarketSite(clock, 1)
-    async with serve(World(clock, (site,), 1)) as http:
-        prover = Prover(http.base_url.netloc.decode(), clock.now())
-        yield Asking(http, prover, site.market)
 
 
 def captured(name: str) -> Any:
@@ -103,122 +37,6 @@ def same_shape(ours: Any, theirs: Any, *, without: frozenset[str] = frozenset())
     return mine.keys() - without == real.keys() - without and all(
         mine[name] == real[name] for name in both
     )
-
-
-async def test_a_request_without_a_proof_is_turned_away(api: Asking) -> None:
-    body = {"searchCondition": {"keyword": "x"}}
-    for reply in (
-        await api.http.post(SEARCH, json=body, headers={"X-Platform": "web"}),
-        await api.http.get(f"{ITEM}?id=m1", headers={"X-Platform": "web"}),
-        await api.http.get(f"{PRODUCT}x", headers={"X-Platform": "web"}),
-    ):
-        assert reply.status_code == 401
-        assert reply.json()["message"]
-
-
-OTHER = ECKey.generate_key("P-256", private=True)
-PUBLIC = KEY.as_dict(private=False)
-LONG_AGO = 1_000_000
-
-
-def bad_proofs() -> dict[str, Any]:
-    """Name ways to make a proof wrong: changes of claims, or of how it is signed."""
-    return {
-        "no claims": {"claims": []},
-        "text for claims": {"claims": "x"},
-        "no iat": {"drop": "iat"},
-        "no jti": {"drop": "jti"},
-        "no htu": {"drop": "htu"},
-        "no htm": {"drop": "htm"},
-        "an empty jti": {"change": {"jti": ""}},
-        "a number for jti": {"change": {"jti": 5}},
-        "an old one": {"change": {"iat": LONG_AGO}},
-        "one of tomorrow": {"later": 86_400},
-        "one of eleven minutes ago": {"later": -660},
-        "iat not a number": {"change": {"iat": float("nan")}},
-        "iat without end": {"change": {"iat": 10**400}},
-        "iat in words": {"change": {"iat": "now"}},
-        "another method": {"change": {"htm": "GET"}},
-        "another path": {"change": {"htu": "http://x/v2/other"}},
-        "another host": {"change": {"htu": f"http://elsewhere{SEARCH}"}},
-        "a broken address": {"change": {"htu": "http://["}},
-        "signed by another key": {"key": OTHER},
-        "a key that did not sign": {"header": {"jwk": OTHER.as_dict(private=False)}},
-        "a private key in it": {"header": {"jwk": KEY.as_dict(private=True)}},
-        "no key": {"header": {"jwk": {}}},
-        "a key without y": {"header": {"jwk": {**PUBLIC, "y": ""}}},
-        "a key with short x": {"header": {"jwk": {**PUBLIC, "x": PUBLIC["x"][:-2]}}},
-        "a key off the curve": {"header": {"jwk": {**PUBLIC, "x": "A" * 43}}},
-        "a key of another curve": {"header": {"jwk": {**PUBLIC, "crv": "P-384"}}},
-        "another type": {"header": {"typ": "JWT"}},
-        "a changed signature": {"tail": "AA"},
-    }
-
-
-@pytest.mark.parametrize("name", bad_proofs())
-async def test_a_proof_that_is_not_for_this_very_request_is_no_proof(
-    api: Asking, name: str
-) -> None:
-    how = bad_proofs()[name]
-    claims = api.prover.claims("POST", SEARCH) | how.get("change", {})
-    claims["iat"] = claims.get("iat", 0) + how["later"] if "later" in how else claims["iat"]
-    claims.pop(how.get("drop", ""), None)
-    proof = sign(
-        how.get("claims", claims),
-        header=how.get("header"),
-        key=how.get("key", KEY),
-        tail=how.get("tail", ""),
-    )
-    headers = {"DPoP": proof, "X-Platform": "web"}
-    body = {"searchCondition": {"keyword": BUSIEST}}
-    reply = await api.http.post(SEARCH, json=body, headers=headers)
-    assert reply.status_code == 401, name
-
-
-@given(
-    proof=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1) | st.just("a.b.c")
-)
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-async def test_noise_is_no_proof(api: Asking, proof: str) -> None:
-    headers = {"DPoP": proof, "X-Platform": "web"}
-    assert (await api.http.get(f"{ITEM}?id=x", headers=headers)).status_code == 401
-
-
-async def test_a_proof_is_taken_once(api: Asking) -> None:
-    headers = api.prover.headers("GET", ITEM)
-    url = f"{ITEM}?id={api.one(Kind.ORDINARY)}"
-    assert (await api.http.get(url, headers=headers)).status_code == 200
-    assert (await api.http.get(url, headers=headers)).status_code == 401
-
-
-async def test_one_key_may_sign_many_proofs_and_any_key_will_do(api: Asking) -> None:
-    url = f"{ITEM}?id={api.one(Kind.ORDINARY)}"
-    for key in (KEY, KEY, OTHER):
-        proof = sign(
-            api.prover.claims("GET", ITEM), header={"jwk": key.as_dict(private=False)}, key=key
-        )
-        reply = await api.http.get(url, headers={"DPoP": proof, "X-Platform": "web"})
-        assert reply.status_code == 200
-
-
-async def test_a_proof_may_be_some_minutes_off(api: Asking) -> None:
-    for seconds in (-590, 590):
-        claims = api.prover.claims("GET", ITEM)
-        claims["iat"] += seconds
-        headers = {"DPoP": sign(claims), "X-Platform": "web"}
-        reply = await api.http.get(f"{ITEM}?id={api.one(Kind.ORDINARY)}", headers=headers)
-        assert reply.status_code == 200
-
-
-@pytest.mark.parametrize("platform", [None, "", "ios", "WEB"])
-async def test_another_platform_is_a_bad_request(api: Asking, platform: str | None) -> None:
-    headers = api.prover.headers("GET", ITEM)
-    del headers["X-Platform"]
-    if platform is not None:
-        headers["X-Platform"] = platform
-    assert (await api.http.get(f"{ITEM}?id=m1", headers=headers)).status_code == 400
 
 
 @pytest.mark.parametrize("status", [ON_SALE, SOLD, [], ["STATUS_TRADING"]])
