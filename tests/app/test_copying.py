@@ -20,7 +20,7 @@ from mimawari.watches.streams.models import Status, StreamStatus
 from tests.app.terminal import Terminal
 from tests.conftest import Databases
 from tests.ready import lay_tables
-from tests.streams.test_cli import DARK, a_monitor, a_step, keep
+from tests.streams.cli_ground import DARK, a_monitor, a_step, keep
 
 MANY = {"ip_metadata", "item_snapshots", "mercari_crawl_results", "books", "properties", "monitors"}
 

@@ -1,6 +1,9 @@
-"""The streams watch on simulated streams, for the tests that let it work."""
+"""The streams watch for its tests: at work on simulated streams, and on a screen."""
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +11,9 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.net.reader import Reader
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.link import NearLink
+from tests.app.screen import Screen
 from tests.conftest import Databases
+from tests.streams.cli_ground import VARIABLES, fill
 from tests.streams.scene import EVENING, Scene, open_scene
 
 
@@ -32,3 +37,24 @@ async def scene(
     async with open_scene(store, clock, reader, **getattr(request, "param", {})) as opened:
         yield opened
     await store.close()
+
+
+@pytest.fixture(scope="module")
+def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with some monitors; it is copied, never used."""
+    folder = tmp_path_factory.mktemp("filled")
+    asyncio.run(fill(folder))
+    return folder
+
+
+@pytest.fixture
+def filled(filled_once: Path, tmp_path: Path) -> Screen:
+    """A screen with some monitors."""
+    shutil.copytree(filled_once, tmp_path / "data")
+    return Screen(tmp_path / "data", "streams", VARIABLES)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Screen:
+    """A screen with nothing behind it."""
+    return Screen(tmp_path / "data", "streams", VARIABLES)

@@ -15,7 +15,7 @@ from mimawari.watches.streams.models import Status, StreamStatus
 from tests.app.terminal import STOP_SECONDS, Terminal
 from tests.media.making import Making, make_segment
 from tests.ready import lay_tables
-from tests.streams.test_cli import DARK, a_monitor, a_step, keep
+from tests.streams.cli_ground import DARK, a_monitor, a_step, keep
 
 PROGRAM = "from mimawari.app.cli import main; main()"
 SOURCE = str(Path(mimawari.__file__).parents[1])
