@@ -1,105 +1,12 @@
 """The commands of the hot watch, as a person and as a program use them."""
 
-import asyncio
-import csv
-import io
-import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
-from mimawari.kernel.clock import RealClock
-from mimawari.settings import DEFAULTS
-from mimawari.show import BARS
-from mimawari.store.sql import SqlStore
-from mimawari.watches.hot import alerting, sync, targets
-from mimawari.watches.hot.models import AlertKind, Coverage, Finding, Ip, NewIp, Seen, Status
 from tests.app.screen import Screen
-from tests.app.terminal import Terminal
-from tests.hot.crawling import WHOLE, crawl_of
-from tests.ready import lay_tables
-
-HOUR = timedelta(hours=1)
-POST, LIBRARIANS, HOSTILE_IP, FORMULA, SLEEPING = range(1, 6)
-HOSTILE = "[red]a[/] \x1b[31mb\x07 日本\n\u202e:x"
-NEW = (
-    NewIp(name="星くず郵便", keyword="星くず", name_en="Stardust Post", tags=("mail", "stars")),
-    NewIp(name="月夜の図書係", keyword="月夜の図書係", weight=2.0),
-    NewIp(name=HOSTILE, keyword="hostile"),
-    NewIp(name="=SUM(A1)", keyword="formula"),
-    NewIp(name="Sleeping", keyword="Sleeping", active=False),
-)
-CAPPED = Coverage(pages_asked=10, pages_read=10, capped_sold=True)
-PARTLY = Coverage(pages_asked=10, pages_read=8, page_errors=("sold page 2: [red]slow[/]",))
-SURGE = Finding(kind=AlertKind.SURGE, value=2.5, threshold=2.0, samples=40)
-BUSY = Finding(kind=AlertKind.HIGH_OUTFLOW, value=60, threshold=50, samples=40)
-
-
-def seen(prefix: str, listed: int, sold: int) -> list[Seen]:
-    """Make items that were listed, and others that were sold."""
-    counts = ((Status.AVAILABLE, listed), (Status.SOLD, sold))
-    return [
-        Seen(source_id=f"{prefix}{status}{n}", title="t", price_yen=1000, status=status)
-        for status, count in counts
-        for n in range(count)
-    ]
-
-
-async def fill(data: Path) -> None:
-    """Keep IPs that were crawled long ago, a day before the last, and a few hours ago.
-
-    No time lies near the end of a window, so that an hour may end while the tests run.
-    """
-    clock = RealClock()
-    store = SqlStore(await lay_tables(data / "mimawari.db"), clock)
-    now = clock.now()
-    start = sync.hour_of(now)
-    async with store.edit() as tx:
-        post, librarians, hostile, formula, _ = await targets.add_ips(tx, NEW, DEFAULTS, now)
-
-    async def crawl(ip: Ip, hours: int, found: tuple[int, int], coverage: Coverage = WHOLE) -> None:
-        at: datetime = start - HOUR * hours
-        made = crawl_of(ip, at, seen(f"m{hours}", *found), coverage=coverage)
-        async with store.edit() as tx:
-            await sync.apply_crawl(tx, made, now)
-
-    for ip in (post, librarians, hostile, formula):
-        await crawl(ip, 70, (3, 3))
-    for ip, found in ((post, (9, 1)), (librarians, (1, 9)), (hostile, (1, 0))):
-        await crawl(ip, 30, found)
-    await crawl(post, 6, (2, 9))
-    await crawl(post, 4, (0, 0))
-    await crawl(librarians, 5, (3, 3), CAPPED)
-    await crawl(hostile, 5, (1, 1))
-    await crawl(formula, 5, (1, 0), PARTLY)
-    async with store.edit() as tx:
-        await alerting.sync_alerts(tx, librarians, [SURGE, BUSY], now - HOUR * 3)
-    async with store.edit() as tx:
-        await alerting.sync_alerts(tx, librarians, [SURGE], now - HOUR * 2)
-    await store.close()
-
-
-@pytest.fixture(scope="module")
-def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with five IPs; it is copied, never used."""
-    folder = tmp_path_factory.mktemp("filled")
-    asyncio.run(fill(folder))
-    return folder
-
-
-@pytest.fixture
-def filled(filled_once: Path, tmp_path: Path) -> Screen:
-    """A screen with five IPs."""
-    shutil.copytree(filled_once, tmp_path / "data")
-    return Screen(tmp_path / "data", "hot")
-
-
-@pytest.fixture
-def empty(tmp_path: Path) -> Screen:
-    """A screen with nothing behind it."""
-    return Screen(tmp_path / "data", "hot")
+from tests.hot.cli_ground import NEW, PARTLY, POST, SLEEPING
 
 
 def test_help_names_every_command(empty: Screen) -> None:
@@ -288,88 +195,6 @@ def test_a_file_that_is_not_there_is_a_sentence(empty: Screen, tmp_path: Path) -
     assert "directory" in empty.run("ip", "import", str(tmp_path), "--format", "csv").refused()
 
 
-@pytest.mark.parametrize(
-    ("board", "ranked"),
-    [
-        ("hot", [(POST, 2), (LIBRARIANS, 1), (HOSTILE_IP, 3), (FORMULA, None)]),
-        ("inflow", [(LIBRARIANS, 2), (POST, 1), (HOSTILE_IP, 3), (FORMULA, None)]),
-        ("outflow", [(POST, 2), (LIBRARIANS, 1), (HOSTILE_IP, 3), (FORMULA, None)]),
-    ],
-)
-def test_a_board_ranks_by_what_it_is_told_beside_the_window_before(
-    filled: Screen, board: str, ranked: list[tuple[int, int | None]]
-) -> None:
-    found = filled.run("top", "--type", board, "--json").json()
-    entries = found["entries"]
-    assert [(one["ip_id"], one["previous_rank"]) for one in entries] == ranked
-    assert [one["rank"] for one in entries] == [1, 2, 3, 4]
-    (post,) = [one for one in entries if one["ip_id"] == POST]
-    assert (post["inflow"], post["outflow"], post["liquidity"]) == (2, 9, 4.5)
-    hourly = post["hourly_outflow"]
-    assert (len(hourly), [each for each in hourly if each is not None]) == (24, [9, 0])
-    span = [datetime.fromisoformat(found["window"][name]) for name in ("start_at", "end_at")]
-    assert span[1] - span[0] == 24 * HOUR
-    assert (span[1].minute, span[1].second) == (0, 0)
-
-
-def test_a_board_shows_movement_and_explains_its_marks(filled: Screen) -> None:
-    said = filled.run("top")
-    rows = [line.split() for line in said.out.splitlines() if line.strip()[:1] in set("1234")]
-    assert [row[1] for row in rows] == ["▲1", "▼1", "=", "–"]
-    assert rows[0][3:7] == ["9", "2", "4.50", "7.68"]
-    assert rows[1][-1] == "capped"
-    assert rows[3][-1] == "8/10"
-    assert "capped: the last crawl stopped" in said.out
-    assert "8/10 and the like" in said.out
-    first = filled.run("top", "--limit", "1").out
-    assert "capped" not in first
-    assert "月夜" not in first
-
-
-@pytest.mark.parametrize(("hours", "first", "sold"), [("24", POST, 9), ("168", LIBRARIANS, 12)])
-def test_a_board_looks_back_as_far_as_it_is_told(
-    filled: Screen, hours: str, first: int, sold: int
-) -> None:
-    words = ("top", "--type", "outflow", "--hours", hours)
-    one = filled.run(*words, "--json").json()["entries"][0]
-    assert (one["ip_id"], one["outflow"]) == (first, sold)
-    assert len(one["hourly_outflow"]) == int(hours)
-    assert f"{hours} whole hours" in filled.run(*words).out
-
-
-def test_a_spreadsheet_runs_nothing_of_a_board(filled: Screen) -> None:
-    said = filled.run("top", "--csv")
-    rows = list(csv.DictReader(io.StringIO(said.out, newline="")))
-    assert [row["name"] for row in rows] == [
-        "星くず郵便",
-        "月夜の図書係",
-        "[red]a[/] \ufffd[31mb\ufffd 日本\n\u202e:x",
-        "'=SUM(A1)",
-    ]
-    assert [row["previous_rank"] for row in rows] == ["2", "1", "3", ""]
-    assert [row["capped_sold"] for row in rows] == ["false", "true", "false", "false"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--hours", "2"),
-        ("--type", "cold"),
-        ("--limit", "0"),
-        ("--limit", "101"),
-    ],
-)
-def test_a_board_that_there_is_not_shows_how_it_is_used(
-    empty: Screen, words: tuple[str, ...]
-) -> None:
-    said = empty.run("top", *words)
-    assert (said.code, "Usage:" in said.err) == (2, True)
-
-
-def test_a_board_is_written_in_one_form_only(empty: Screen) -> None:
-    assert "--json or --csv" in empty.run("top", "--json", "--csv").refused()
-
-
 def test_a_crawl_waits_for_its_time_unless_told_not_to(filled: Screen) -> None:
     said = filled.run("crawl", "2")
     assert (said.code, "first run" in said.out, "--now" in said.out) == (0, True, True)
@@ -412,13 +237,3 @@ def test_a_name_cannot_write_to_the_terminal(filled: Screen, words: tuple[str, .
     shown = filled.run(*words).out
     assert "[red]a[/]" in "".join(shown.split()) or "[red]a" in shown
     assert not set(shown) & {"\x1b", "\x07", "\u202e"}
-
-
-def test_no_line_of_bars_is_broken_on_a_terminal_of_a_hundred_columns(filled: Screen) -> None:
-    said = Terminal(filled.data).run_program("hot", "top", COLUMNS="100")
-    assert (said.code, said.err) == (0, "")
-    lines = said.out.splitlines()
-    assert max(map(cell_len, lines)) <= 100
-    post = lines[2]
-    assert "█ ▁" in post
-    assert sum(bool(set(line) & set(BARS)) for line in lines) == 4
