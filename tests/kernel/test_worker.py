@@ -1,7 +1,6 @@
-"""The worker: the error table, leases, timeouts, limits, suspects, stopping."""
+"""The worker: leases, timeouts, limits, roles, suspects, stopping."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -9,142 +8,21 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import update
 
-from mimawari.errors import Blocked, Gone, Invalid, Transient
 from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.kernel.context import Context
-from mimawari.kernel.job import End, Job, JobView, NewJob, State, Want
+from mimawari.kernel.job import End, Job, State, Want
 from mimawari.kernel.rescue import rescue
-from mimawari.kernel.values import BreakerPolicy, Limit
+from mimawari.kernel.values import Limit
 from mimawari.kernel.waiting import wait_for_end
 from mimawari.kernel.watch import Task, Watch, Watches, task
 from mimawari.kernel.worker import ALIVE, Worker
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import jobs
+from tests.kernel.one_job import found, put_one, raising
 from tests.kernel.rounds import Rounds
 from tests.kernel.test_waiting import never
 
 HOUR = timedelta(hours=1)
-Raise = Callable[[], Exception]
-
-
-def raising(error: Raise | None, **policy: object) -> tuple[Task, list[str]]:
-    """Return a task that raises, and the ids of the jobs it saw."""
-    seen: list[str] = []
-
-    @task("t", backoff="5m 15m 1h", attempts=3, **policy)  # type: ignore[arg-type]
-    async def run(job: Job, ctx: Context) -> None:
-        seen.append(job.id)
-        if error is not None:
-            raise error()
-
-    return run, seen
-
-
-async def put_one(store: SqlStore, kind: str = "t", **args: object) -> str:
-    """Put one job."""
-    [job_id] = await store.queue.put([NewJob(kind=kind, args=args)])
-    return job_id
-
-
-async def found(store: SqlStore, job_id: str) -> JobView:
-    """Find a job that is there."""
-    view = await store.queue.find(job_id)
-    assert view is not None
-    return view
-
-
-async def test_a_job_that_returns_is_done(store: SqlStore, clock: VirtualClock) -> None:
-    run, _ = raising(None)
-    job_id = await put_one(store)
-    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
-    assert (await found(store, job_id)).state == State.DONE
-
-
-async def test_gone_is_never_tried_again(store: SqlStore, clock: VirtualClock) -> None:
-    run, seen = raising(lambda: Gone("404"))
-    job_id = await put_one(store)
-    rounds = Rounds(store, clock, Watch(name="w", tasks=(run,)))
-    await rounds.work()
-    await rounds.pass_time(timedelta(days=1))
-    view = await found(store, job_id)
-    assert (view.state, view.reason, len(seen)) == (State.PERMANENT_FAIL, "404", 1)
-
-
-async def test_transient_waits_as_the_backoff_table_says_and_then_dies(
-    store: SqlStore, clock: VirtualClock
-) -> None:
-    run, seen = raising(lambda: Transient("later"))
-    job_id = await put_one(store)
-    rounds = Rounds(store, clock, Watch(name="w", tasks=(run,)))
-    for wait in ("5m", "15m"):
-        await rounds.work()
-        view = await found(store, job_id)
-        minutes = timedelta(minutes=int(wait[:-1]))
-        assert (view.state, view.next_at) == (State.PENDING, clock.now() + minutes)
-        await clock.advance(minutes)
-    await rounds.work()
-    view = await found(store, job_id)
-    assert (view.state, view.reason, len(seen)) == (
-        State.FAILED,
-        "later (attempt 3 of 3)",
-        3,
-    )
-
-
-async def test_a_site_that_says_when_is_not_asked_before(
-    store: SqlStore, clock: VirtualClock
-) -> None:
-    until = clock.now() + timedelta(hours=3)
-    run, _ = raising(lambda: Transient("busy", until=until))
-    job_id = await put_one(store)
-    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
-    assert (await found(store, job_id)).next_at == until
-
-
-async def test_invalid_dies_at_once_with_its_page(store: SqlStore, clock: VirtualClock) -> None:
-    run, _ = raising(lambda: Invalid("no price", page=b"<html>"))
-    job_id = await put_one(store)
-    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
-    view = await found(store, job_id)
-    assert (view.state, view.reason) == (State.FAILED, "page not understood: no price")
-    assert await store.queue.page(job_id) == b"<html>"
-
-
-async def test_a_bug_is_backed_off_and_named(store: SqlStore, clock: VirtualClock) -> None:
-    run, _ = raising(lambda: ZeroDivisionError("oh"))
-    job_id = await put_one(store)
-    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
-    view = await found(store, job_id)
-    assert (view.state, view.reason) == (State.PENDING, "bug: ZeroDivisionError: oh")
-
-
-async def test_blocks_open_the_breaker_and_count_as_attempts(
-    store: SqlStore, clock: VirtualClock
-) -> None:
-    run, seen = raising(lambda: Blocked("site", "403"), site="site", concurrency=1)
-    watch = Watch(name="w", tasks=(run,), breakers={"site": BreakerPolicy(failures=1)})
-    rounds = Rounds(store, clock, watch)
-    first, second = await put_one(store), await put_one(store)
-    await rounds.work()
-    assert len(seen) == 1
-    assert (await found(store, first)).next_at == clock.now() + HOUR
-    waiting = await found(store, second)
-    assert (waiting.attempts, waiting.blocked_by) == (0, "breaker site")
-    await rounds.pass_time(timedelta(days=1))
-    assert {(await found(store, job_id)).state for job_id in (first, second)} == {State.FAILED}
-
-
-async def test_a_block_before_the_own_page_was_asked_uses_no_attempt(
-    store: SqlStore, clock: VirtualClock
-) -> None:
-    run, seen = raising(lambda: Blocked("site", "the site is shut", asked=False), site="site")
-    watch = Watch(name="w", tasks=(run,), breakers={"site": BreakerPolicy(failures=2)})
-    job_id = await put_one(store)
-    await Rounds(store, clock, watch).pass_time(timedelta(days=1))
-    view = await found(store, job_id)
-    assert (view.state, view.attempts, view.reason) == (State.PENDING, 0, "the site is shut")
-    # After 5 minutes the second block opens the breaker, and then each hour brings one trial.
-    assert 22 <= len(seen) <= 25
 
 
 async def test_a_worker_says_that_it_is_alive_until_it_stops(
@@ -159,16 +37,6 @@ async def test_a_worker_says_that_it_is_alive_until_it_stops(
     running.cancel()
     await asyncio.wait({running})
     assert await store.cache.get(ALIVE) is None
-
-
-async def test_success_closes_the_breaker(store: SqlStore, clock: VirtualClock) -> None:
-    run, _ = raising(None, site="site")
-    await store.breaker.failed("site", BreakerPolicy(failures=2), "403")
-    await put_one(store)
-    await Rounds(store, clock, Watch(name="w", tasks=(run,))).work()
-    view = await store.breaker.find("site")
-    assert view is not None
-    assert view.failures == 0
 
 
 async def test_a_long_limit_gives_the_place_to_others_and_uses_no_attempt(
