@@ -1,56 +1,26 @@
 """The scheduler: each due member once, in batches, within bounds, and awake in time."""
 
 import asyncio
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
 from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.kernel.context import Context
-from mimawari.kernel.job import End, Job, JobView, NewJob, State, Want
-from mimawari.kernel.ports import Reader
-from mimawari.kernel.scheduler import AHEAD, Scheduler, spread
-from mimawari.kernel.values import Entry
-from mimawari.kernel.watch import Target, Task, Watch, Watches, task
-from mimawari.settings import Settings
+from mimawari.kernel.job import End, Job, NewJob, State, Want
+from mimawari.kernel.scheduler import AHEAD, Scheduler
+from mimawari.kernel.watch import Watch, Watches, task
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from tests.kernel.rounds import Rounds, asleep, running
+from tests.kernel.scheduling import HOUR, doing, entry, live, members, until_in
 
-HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 LONGEST = timedelta(minutes=5)
 AGAIN = timedelta(seconds=1)
 MICROSECOND = timedelta(microseconds=1)
-
-
-def doing(kind: str) -> Task:
-    """Return a task that does nothing."""
-
-    @task(kind, concurrency=10)
-    async def run(job: Job, ctx: Context) -> None:
-        del job, ctx
-
-    return run
-
-
 WATCHES = Watches([Watch(name="w", tasks=(doing("quick"), doing("slow")))])
-
-
-def entry(member: str, at: datetime, kind: str = "quick") -> Entry:
-    return Entry(member=member, kind=kind, next_at=at, every=HOUR, args={"of": member})
-
-
-async def live(store: SqlStore) -> list[JobView]:
-    """List the jobs that have not ended, oldest first."""
-    return (await store.queue.list(1000, state=State.PENDING))[::-1]
-
-
-async def members(store: SqlStore) -> list[str]:
-    return sorted(job.target or "" for job in await live(store))
 
 
 async def drain(store: SqlStore, kind: str) -> None:
@@ -59,14 +29,6 @@ async def drain(store: SqlStore, kind: str) -> None:
     jobs = (await store.queue.turn((), [want], "w")).jobs
     ends = [End(id=job.id, token=job.token, state=State.DONE) for job in jobs]
     await store.queue.turn(ends, (), "w")
-
-
-async def until_in(store: SqlStore, *names: str) -> None:
-    """Wait until these members have jobs, while no time passes on a virtual clock."""
-    async with asyncio.timeout(10):
-        found: list[str] = []
-        while found != list(names):
-            found = await members(store)
 
 
 async def test_what_is_due_is_enqueued_once(store: SqlStore, clock: VirtualClock) -> None:
@@ -290,119 +252,3 @@ async def test_a_store_that_is_down_is_asked_again_a_second_later(
         await clock.advance(AGAIN)
         await until_in(store, "m")
     await store.close()
-
-
-def watching(targets: Sequence[Target]) -> tuple[Watches, list[Reader]]:
-    """Return a watch with these targets, and the readers they were asked with."""
-    asked: list[Reader] = []
-
-    async def list_targets(reader: Reader, _settings: Settings) -> Sequence[Target]:
-        asked.append(reader)
-        return targets
-
-    return Watches([Watch(name="w", tasks=(doing("quick"),), targets=list_targets)]), asked
-
-
-async def test_an_empty_schedule_is_rebuilt_from_the_watches_targets(
-    store: SqlStore, clock: VirtualClock
-) -> None:
-    now = clock.now()
-    ran = now - timedelta(minutes=20)
-    watches, asked = watching(
-        [
-            Target(member="new", kind="quick", every=HOUR, args={"x": 1}),
-            Target(member="known", kind="quick", every=HOUR, last_run_at=ran),
-            Target(member="overdue", kind="quick", every=HOUR, last_run_at=now - 9 * HOUR),
-        ]
-    )
-    await Scheduler(store, clock, watches).tick()
-    assert len(asked) == 1
-    assert await store.schedule.list(10) == [
-        Entry(member="known", kind="quick", next_at=ran + HOUR, every=HOUR, reason="interval"),
-        Entry(
-            member="new", kind="quick", next_at=now, every=HOUR, args={"x": 1},
-            reason="first run, spread out",
-        ),
-        Entry(
-            member="overdue", kind="quick", next_at=now + HOUR / 2, every=HOUR, reason="overdue"
-        ),
-    ]  # fmt: skip
-
-
-async def test_a_schedule_that_is_not_empty_is_left_alone(
-    store: SqlStore, clock: VirtualClock
-) -> None:
-    await store.schedule.put([entry("only", clock.now() + 9 * HOUR)])
-    watches, asked = watching([Target(member="other", kind="quick", every=HOUR)])
-    scheduler = Scheduler(store, clock, watches)
-    for _ in range(3):
-        await scheduler.tick()
-        await clock.advance(HOUR)
-    assert asked == []
-    assert await store.schedule.count() == 1
-
-
-async def test_run_goes_on_with_a_rebuilt_schedule_without_waiting(
-    store: SqlStore, clock: VirtualClock
-) -> None:
-    watches, _ = watching([Target(member=f"m{n}", kind="quick", every=HOUR) for n in range(4)])
-    start = clock.now()
-    async with running(Scheduler(store, clock, watches)):
-        await until_in(store, "m0")
-    assert clock.now() == start
-
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-HALF = timedelta(minutes=30)
-
-
-@pytest.mark.parametrize(
-    ("ages", "expected"),
-    [
-        ([], []),
-        ([None], [timedelta(0)]),
-        ([2 * HOUR], [timedelta(0)]),
-        ([HOUR], [timedelta(0)]),
-        ([HALF], [HALF]),
-        ([timedelta(0)], [HOUR]),
-        ([None] * 4, [HOUR * n / 4 for n in range(4)]),
-        ([None, HALF, 5 * HOUR, timedelta(0)], [timedelta(0), HALF, HALF, HOUR]),
-    ],
-)
-def test_new_and_overdue_targets_are_spread_and_others_keep_their_time(
-    ages: list[timedelta | None], expected: list[timedelta]
-) -> None:
-    targets = [
-        Target(member=f"m{n}", kind="t", every=HOUR, last_run_at=None if age is None else NOW - age)
-        for n, age in enumerate(ages)
-    ]
-    placed = spread(targets, NOW)
-    assert [each.member for each in placed] == [target.member for target in targets]
-    assert [each.next_at - NOW for each in placed] == expected
-
-
-def test_each_target_is_spread_over_its_own_interval() -> None:
-    spans = [HOUR, 6 * HOUR, HOUR, 6 * HOUR]
-    targets = [Target(member=f"m{n}", kind="t", every=span) for n, span in enumerate(spans)]
-    placed = [each.next_at - NOW for each in spread(targets, NOW)]
-    assert placed == [timedelta(0), 6 * HOUR / 4, HOUR / 2, 6 * HOUR * 3 / 4]
-
-
-class Counted(str):
-    """A name that counts how often it is compared."""
-
-    __slots__ = ()
-    compared: ClassVar[list[int]] = []
-
-    __hash__ = str.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        """Compare and count."""
-        self.compared.append(1)
-        return super().__eq__(other)
-
-
-def test_spreading_costs_each_target_the_same_however_many_there_are() -> None:
-    targets = [Target(member=Counted(n), kind="t", every=HOUR) for n in range(300)]
-    assert len(spread(targets, NOW)) == 300
-    assert len(Counted.compared) < 10 * len(targets)
