@@ -1,7 +1,6 @@
 """The queue's promises on putting, claiming, ending and keeping jobs."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from itertools import chain
 
@@ -10,18 +9,9 @@ import pytest
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, JobView, Lease, NewJob, State, Want
 from mimawari.store.sql import SqlStore
-from tests.stores import open_again
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-async def rival(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
-    """A second store on the same database, as another process would have it."""
-    rival = open_again(store, clock)
-    yield rival
-    await rival.close()
 
 
 def want(most: int = 10, kind: str = "a", *, suspects: bool = True) -> Want:

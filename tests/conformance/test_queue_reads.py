@@ -1,7 +1,6 @@
 """The queue's promises on looking at jobs, bringing them back and forgetting them."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -12,20 +11,11 @@ from mimawari.kernel.job import SUSPECT_AFTER, End, Job, JobView, NewJob, State,
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.jobs import PURGE_BATCH
 from mimawari.store.sql.tables import jobs
-from tests.stores import open_again
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 HOSTILE = "a'b\"c`d\\e%f_g;h--i{j}\ttab 日本 🦊 \U0001f469\u200d\U0001f467 \u202e :rows %(x)s $1 ?"
 UNSTORABLE = "nul \x00 bell \x07 lone \ud800 surrogates \udfff"
-
-
-@pytest.fixture
-async def rival(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
-    """A second store on the same database, as another process would have it."""
-    rival = open_again(store, clock)
-    yield rival
-    await rival.close()
 
 
 async def claim(store: SqlStore, most: int = 10, kind: str = "a") -> tuple[Job, ...]:

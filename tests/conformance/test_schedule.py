@@ -1,7 +1,6 @@
 """The schedule's promises."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -13,7 +12,6 @@ from mimawari.kernel.signal import SCHEDULE
 from mimawari.kernel.values import Entry, Move
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import schedule
-from tests.stores import open_again
 
 HOUR = timedelta(hours=1)
 NAMES = [
@@ -30,14 +28,6 @@ NAMES = [
     "e\u0301",
 ]
 UNSTORABLE = "nul \x00 bell \x07 lone \ud800 surrogates \udfff"
-
-
-@pytest.fixture
-async def rival(store: SqlStore, clock: VirtualClock) -> AsyncIterator[SqlStore]:
-    """A second store on the same database, as another process would have it."""
-    rival = open_again(store, clock)
-    yield rival
-    await rival.close()
 
 
 def entry(clock: VirtualClock, member: str, hours: int = 0, kind: str = "a") -> Entry:
