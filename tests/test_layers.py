@@ -10,6 +10,7 @@ import pytest
 import mimawari
 
 ROOT = Path(mimawari.__file__).parent
+TESTS = Path(__file__).parent
 BASE = {"settings", "errors", "text", "ids", "log", "show", "__version__"}
 MAY_IMPORT = {
     "base": {"base"},
@@ -183,19 +184,19 @@ def check_docstring(module: str, source: str) -> list[str]:
     return [] if ast.get_docstring(whole) else [f"{module} has no docstring"]
 
 
-def modules() -> list[tuple[str, Path]]:
-    """List every module of the package."""
+def modules(root: Path = ROOT) -> list[tuple[str, Path]]:
+    """List every module of the package, or of another."""
     found = []
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root.parent).with_suffix("").parts
         found.append((".".join(parts[:-1] if parts[-1] == "__init__" else parts), path))
     return found
 
 
-def complaints(check: Checker) -> list[str]:
+def complaints(check: Checker, root: Path = ROOT) -> list[str]:
     return [
         complaint
-        for module, path in modules()
+        for module, path in modules(root)
         for complaint in check(module, path.read_text(encoding="utf-8"))
     ]
 
@@ -233,8 +234,9 @@ def test_no_exception_is_kept_that_nobody_needs() -> None:
     assert used == ALLOWED_MODULES | {(module, "sleep") for module in ALLOWED_SLEEPS}
 
 
-def test_no_file_and_no_function_is_too_long() -> None:
-    assert complaints(check_size) == []
+@pytest.mark.parametrize("root", [ROOT, TESTS, TESTS.parent / "bench"], ids=lambda root: root.name)
+def test_no_file_and_no_function_is_too_long(root: Path) -> None:
+    assert complaints(check_size, root) == []
 
 
 def test_every_module_says_what_it_is_for() -> None:
