@@ -1,16 +1,16 @@
 """The hot watch for its tests: its API, and its commands on a screen."""
 
-import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.app.screen import Screen
+from tests.app.filled import Behind, empty, filled, filled_once
 from tests.conftest import Databases
 from tests.hot.api_ground import Hot, open_hot
 from tests.hot.cli_ground import fill
+
+__all__ = ["empty", "filled", "filled_once"]
 
 
 @pytest.fixture(scope="module")
@@ -30,21 +30,6 @@ async def hot(databases: Databases, tmp_path: Path) -> AsyncIterator[Hot]:
 
 
 @pytest.fixture(scope="module")
-def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with five IPs; it is copied, never used."""
-    folder = tmp_path_factory.mktemp("filled")
-    asyncio.run(fill(folder))
-    return folder
-
-
-@pytest.fixture
-def filled(filled_once: Path, tmp_path: Path) -> Screen:
-    """A screen with five IPs."""
-    shutil.copytree(filled_once, tmp_path / "data")
-    return Screen(tmp_path / "data", "hot")
-
-
-@pytest.fixture
-def empty(tmp_path: Path) -> Screen:
-    """A screen with nothing behind it."""
-    return Screen(tmp_path / "data", "hot")
+def behind() -> Behind:
+    """What the screens of this watch have behind them."""
+    return Behind("hot", fill)

@@ -1,7 +1,5 @@
 """The rentals watch for its tests: at work on the simulated site, its API, and a screen."""
 
-import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,11 +7,13 @@ import pytest
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.store.sql import SqlStore
-from tests.app.screen import Screen
+from tests.app.filled import Behind, empty, filled, filled_once
 from tests.conftest import Databases
 from tests.rentals.api_ground import Rooms, open_rooms
 from tests.rentals.cli_ground import VARIABLES, fill
 from tests.rentals.scene import EVENING, Scene, open_scene
+
+__all__ = ["empty", "filled", "filled_once"]
 
 
 @pytest.fixture
@@ -43,21 +43,6 @@ async def rooms(databases: Databases, tmp_path: Path) -> AsyncIterator[Rooms]:
 
 
 @pytest.fixture(scope="module")
-def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with some properties; it is copied, never used."""
-    folder = tmp_path_factory.mktemp("filled")
-    asyncio.run(fill(folder))
-    return folder
-
-
-@pytest.fixture
-def filled(filled_once: Path, tmp_path: Path) -> Screen:
-    """A screen with some properties."""
-    shutil.copytree(filled_once, tmp_path / "data")
-    return Screen(tmp_path / "data", "rentals", VARIABLES)
-
-
-@pytest.fixture
-def empty(tmp_path: Path) -> Screen:
-    """A screen with nothing behind it."""
-    return Screen(tmp_path / "data", "rentals", VARIABLES)
+def behind() -> Behind:
+    """What the screens of this watch have behind them."""
+    return Behind("rentals", fill, VARIABLES)

@@ -1,9 +1,6 @@
 """The streams watch for its tests: at work on simulated streams, and on a screen."""
 
-import asyncio
-import shutil
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -11,10 +8,12 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.net.reader import Reader
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.link import NearLink
-from tests.app.screen import Screen
+from tests.app.filled import Behind, empty, filled, filled_once
 from tests.conftest import Databases
 from tests.streams.cli_ground import VARIABLES, fill
 from tests.streams.scene import EVENING, Scene, open_scene
+
+__all__ = ["empty", "filled", "filled_once"]
 
 
 @pytest.fixture(scope="session")
@@ -40,21 +39,6 @@ async def scene(
 
 
 @pytest.fixture(scope="module")
-def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with some monitors; it is copied, never used."""
-    folder = tmp_path_factory.mktemp("filled")
-    asyncio.run(fill(folder))
-    return folder
-
-
-@pytest.fixture
-def filled(filled_once: Path, tmp_path: Path) -> Screen:
-    """A screen with some monitors."""
-    shutil.copytree(filled_once, tmp_path / "data")
-    return Screen(tmp_path / "data", "streams", VARIABLES)
-
-
-@pytest.fixture
-def empty(tmp_path: Path) -> Screen:
-    """A screen with nothing behind it."""
-    return Screen(tmp_path / "data", "streams", VARIABLES)
+def behind() -> Behind:
+    """What the screens of this watch have behind them."""
+    return Behind("streams", fill, VARIABLES)

@@ -1,5 +1,6 @@
 """Incidents: what is not as it should be, from the one place where that is decided."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -24,6 +25,11 @@ class Incident:
     job_id: str | None = None
     last_at: datetime | None = None
     """When it failed last, where that is known."""
+
+
+def name_of(subject: str, names: Mapping[str, str]) -> str:
+    """Tell what people call the subject of an incident; a site by itself."""
+    return names.get(subject, subject.removeprefix(f"{SITE}:"))
 
 
 async def list_incidents(store: Store, after: int) -> list[Incident]:

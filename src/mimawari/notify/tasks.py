@@ -7,7 +7,7 @@ from sqlalchemy import delete, insert, select, update
 
 from mimawari.ids import new_id
 from mimawari.kernel.context import Context
-from mimawari.kernel.incidents import SITE, Incident, list_incidents
+from mimawari.kernel.incidents import Incident, list_incidents, name_of
 from mimawari.kernel.job import Job
 from mimawari.kernel.naming import find_names
 from mimawari.kernel.ports import Tx
@@ -80,7 +80,6 @@ class _Teller:
     async def _tell(self, kind: str, subject: str, of: str, facts: Facts) -> None:
         about = watches_of(self.watches, subject, of)
         names = await find_names(self.tx, self.watches, [subject])
-        name = names.get(subject, subject.removeprefix(f"{SITE}:"))
-        body = {"subject": subject, "name": name, **facts}
+        body = {"subject": subject, "name": name_of(subject, names), **facts}
         told = Told(id=new_id(), kind=kind, watches=about, body=body, at=self.now)
         await sync.fan_out(self.tx, told, self.settings, self.now)

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from mimawari.columns import begins_with
-from mimawari.kernel.incidents import SITE, Incident, list_incidents
+from mimawari.kernel.incidents import Incident, list_incidents, name_of
 from mimawari.kernel.why import Why, why
 from mimawari.store.sql.tables import outbox, schedule
 from mimawari.watches.streams.models import ACTIVE
@@ -65,7 +65,7 @@ async def _list_wrong(visit: Visit) -> list[Wrong]:
 def _say(visit: Visit, one: Incident, names: Mapping[str, str]) -> Wrong:
     times = visit.words("overview.failures", n=one.failures)
     return Wrong(
-        what=names.get(one.subject, one.subject.removeprefix(f"{SITE}:")),
+        what=name_of(one.subject, names),
         state=one.state,
         reason=f"{times} {visit.reason(one.reason)}",
         link=f"/queue/{one.job_id}" if one.job_id else "/queue",
