@@ -27,7 +27,7 @@ class Behind:
 
 @pytest.fixture(scope="module")
 def filled_once(behind: Behind, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder that is filled once; it is copied, never used."""
+    """A data folder that is filled once and stays as it is."""
     folder = tmp_path_factory.mktemp("filled")
     asyncio.run(behind.fill(folder))
     return folder

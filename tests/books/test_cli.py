@@ -1,8 +1,6 @@
 """The commands of the books watch, as a person and as a program use them."""
 
-import asyncio
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.books import collecting, jobs, mailing
 from mimawari.watches.books.collecting import Step
 from mimawari.watches.books.models import Run, Search
+from tests.app.filled import Behind
 from tests.app.screen import Screen
 from tests.app.terminal import Terminal
 from tests.books.scene import volume
@@ -69,55 +68,40 @@ async def fill(data: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder that is filled once."""
-    data = tmp_path_factory.mktemp("books")
-    asyncio.run(fill(data))
-    return data
-
-
-@pytest.fixture
-def filled(filled_once: Path, tmp_path: Path) -> Screen:
-    """A screen on a copy of it."""
-    shutil.copytree(filled_once, tmp_path / "data")
-    return Screen(tmp_path / "data", "books")
+def behind() -> Behind:
+    """What the screens of this watch have behind them."""
+    return Behind("books", fill)
 
 
 @pytest.fixture(scope="module")
-def untouched(filled_once: Path) -> Screen:
+def untouched(behind: Behind, filled_once: Path) -> Screen:
     """A screen on the folder itself, for commands that change nothing."""
-    return Screen(filled_once, "books")
+    return behind.open(filled_once)
 
 
-@pytest.fixture
-def screen(tmp_path: Path) -> Screen:
-    """A screen on nothing."""
-    return Screen(tmp_path / "data", "books")
-
-
-def test_a_job_is_added_shown_changed_switched_and_forgotten(screen: Screen) -> None:
-    added = screen.run("job", "add", "stars", "--query", "a", "--query", "[red]b[/]")
+def test_a_job_is_added_shown_changed_switched_and_forgotten(empty: Screen) -> None:
+    added = empty.run("job", "add", "stars", "--query", "a", "--query", "[red]b[/]")
     assert added.out == "Job stars is due now. `mimawari books run-due` runs what is due.\n"
-    shown = screen.run("job", "show", "stars").out
+    shown = empty.run("job", "show", "stars").out
     assert "queries    a OR [red]b[/]\n" in shown
     assert "It has not run yet." in shown
-    changed = screen.run("job", "update", "stars", "--interval", "2h", "--lang-restrict", "ja")
+    changed = empty.run("job", "update", "stars", "--interval", "2h", "--lang-restrict", "ja")
     assert "interval   2h\n" in changed.out
-    assert screen.run("job", "disable", "stars").out == "Job stars is not run any more.\n"
-    assert "`mimawari books job enable stars` has it run" in screen.run("job", "show", "stars").out
-    assert screen.run("job", "enable", "stars").out == "Job stars is run when it is due.\n"
-    [found] = screen.run("job", "ls", "--json").json()
+    assert empty.run("job", "disable", "stars").out == "Job stars is not run any more.\n"
+    assert "`mimawari books job enable stars` has it run" in empty.run("job", "show", "stars").out
+    assert empty.run("job", "enable", "stars").out == "Job stars is run when it is due.\n"
+    [found] = empty.run("job", "ls", "--json").json()
     assert (found["job"]["enabled"], found["job"]["queries"]) == (True, ["a", "[red]b[/]"])
     assert found["next"]["state"] == "scheduled"
-    assert "job rm stars --yes" in screen.run("job", "rm", "stars").refused()
-    assert screen.run("job", "rm", "stars", "--yes").out == "Job stars is forgotten.\n"
-    assert "job add NAME --query WORDS" in screen.run("job", "ls").out
+    assert "job rm stars --yes" in empty.run("job", "rm", "stars").refused()
+    assert empty.run("job", "rm", "stars", "--yes").out == "Job stars is forgotten.\n"
+    assert "job add NAME --query WORDS" in empty.run("job", "ls").out
 
 
-def test_a_job_that_is_added_disabled_is_not_due(screen: Screen) -> None:
-    added = screen.run("job", "add", "later", "--query", "a", "--disabled")
+def test_a_job_that_is_added_disabled_is_not_due(empty: Screen) -> None:
+    added = empty.run("job", "add", "later", "--query", "a", "--disabled")
     assert "Job later is not run yet." in added.out
-    assert screen.run("run-due").out.startswith("No job is due.")
+    assert empty.run("run-due").out.startswith("No job is due.")
 
 
 @pytest.mark.parametrize(
@@ -171,17 +155,17 @@ def test_a_change_that_names_nothing_or_nonsense_changes_nothing(untouched: Scre
     assert untouched.run("job", "export").out == before
 
 
-def test_jobs_are_imported_and_exported_whole(screen: Screen) -> None:
-    file = screen.written("jobs.yaml", JOBS)
-    assert screen.run("job", "import", file).out == "2 jobs added, 0 changed.\n"
-    exported = screen.run("job", "export").out
+def test_jobs_are_imported_and_exported_whole(empty: Screen) -> None:
+    file = empty.written("jobs.yaml", JOBS)
+    assert empty.run("job", "import", file).out == "2 jobs added, 0 changed.\n"
+    exported = empty.run("job", "export").out
     for words in ("interval: 12h", "max_per_run: 80", "langRestrict: ja", "inauthor:巡田"):
         assert words in exported
-    screen.run("job", "update", "quiet", "--query", "other")
-    screen.run("job", "rm", "consultant-books", "--yes")
-    again = screen.written("again.yaml", exported)
-    assert screen.run("job", "import", again).out == "1 jobs added, 1 changed.\n"
-    assert screen.run("job", "export").out == exported
+    empty.run("job", "update", "quiet", "--query", "other")
+    empty.run("job", "rm", "consultant-books", "--yes")
+    again = empty.written("again.yaml", exported)
+    assert empty.run("job", "import", again).out == "1 jobs added, 1 changed.\n"
+    assert empty.run("job", "export").out == exported
 
 
 @pytest.mark.parametrize(
@@ -275,7 +259,7 @@ def test_the_next_digest_is_shown_as_text_and_as_a_page(untouched: Screen, tmp_p
     assert nowhere.startswith(f"{tmp_path}/none/next.html: No such file")
 
 
-def test_of_nothing_it_is_said_that_there_is_nothing(screen: Screen) -> None:
+def test_of_nothing_it_is_said_that_there_is_nothing(empty: Screen) -> None:
     for words, sentence in (
         (("ls",), "No books yet."),
         (("job", "cursor", "ls"), "No cursors yet;"),
@@ -283,9 +267,9 @@ def test_of_nothing_it_is_said_that_there_is_nothing(screen: Screen) -> None:
         (("run-due",), "No job is due."),
         (("job", "export"), "jobs: []"),
     ):
-        said = screen.run(*words)
+        said = empty.run(*words)
         assert (said.code, said.out.startswith(sentence)) == (0, True)
-    assert screen.run("run-due", "--json").json() == {"runs": [], "mails": []}
+    assert empty.run("run-due", "--json").json() == {"runs": [], "mails": []}
 
 
 def test_the_doctor_says_what_is_missing_and_what_to_do(untouched: Screen) -> None:

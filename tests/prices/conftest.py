@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.filled import empty, filled, filled_once
 from tests.conftest import Databases
 from tests.prices.api_ground import Shop, open_shop
+
+__all__ = ["empty", "filled", "filled_once"]
 
 
 @pytest.fixture(scope="module")

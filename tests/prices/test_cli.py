@@ -1,9 +1,7 @@
 """The commands of the prices watch, as a person and as a program use them."""
 
-import asyncio
 import csv
 import json
-import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from mimawari.settings import DEFAULTS
 from mimawari.store.sql import SqlStore
 from mimawari.watches.prices import alerting, products
 from mimawari.watches.prices.models import Product
+from tests.app.filled import Behind
 from tests.app.screen import Screen
 from tests.prices.crawling import HOUR, NOON, add_product, apply, found
 from tests.prices.test_market import sell
@@ -51,38 +50,22 @@ async def tell(store: SqlStore, product: Product, now: datetime) -> None:
 
 
 @pytest.fixture(scope="module")
-def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder that is filled once."""
-    data = tmp_path_factory.mktemp("prices")
-    asyncio.run(fill(data))
-    return data
+def behind() -> Behind:
+    """What the screens of this watch have behind them."""
+    return Behind("prices", fill)
 
 
-@pytest.fixture
-def filled(filled_once: Path, tmp_path: Path) -> Screen:
-    """A screen on a copy of it."""
-    data = tmp_path / "data"
-    shutil.copytree(filled_once, data)
-    return Screen(data, "prices")
-
-
-@pytest.fixture
-def screen(tmp_path: Path) -> Screen:
-    """A screen on nothing."""
-    return Screen(tmp_path / "data", "prices")
-
-
-def test_a_product_is_added_listed_shown_and_forgotten(screen: Screen) -> None:
-    added = screen.run("product", "add", "切手", "--min-price", "500", "--exclude", "ジャンク")
+def test_a_product_is_added_listed_shown_and_forgotten(empty: Screen) -> None:
+    added = empty.run("product", "add", "切手", "--min-price", "500", "--exclude", "ジャンク")
     assert added.out == "Product 1, 切手, is crawled as soon as a worker is free.\n"
-    assert "切手" in screen.run("product", "ls").out
-    shown = screen.run("product", "show", "1").out
+    assert "切手" in empty.run("product", "ls").out
+    shown = empty.run("product", "show", "1").out
     for words in ("from 500 yen", "ジャンク", "no worker is running"):
         assert words in shown
-    kept = screen.run("product", "rm", "1")
+    kept = empty.run("product", "rm", "1")
     assert (kept.code, "product rm 1 --yes" in kept.err) == (2, True)
-    assert screen.run("product", "rm", "1", "--yes").code == 0
-    assert "product add NAME" in screen.run("product", "ls").out
+    assert empty.run("product", "rm", "1", "--yes").code == 0
+    assert "product add NAME" in empty.run("product", "ls").out
 
 
 @pytest.mark.parametrize(
@@ -98,32 +81,32 @@ def test_a_product_is_added_listed_shown_and_forgotten(screen: Screen) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_sentence(
-    screen: Screen, words: tuple[str, ...], sentence: str
+    empty: Screen, words: tuple[str, ...], sentence: str
 ) -> None:
-    refused = screen.run("product", "add", "切手", *words)
+    refused = empty.run("product", "add", "切手", *words)
     assert refused.code == 2
     assert sentence in refused.err
-    assert "product add NAME" in screen.run("product", "ls").out
+    assert "product add NAME" in empty.run("product", "ls").out
 
 
-def test_a_product_is_changed_and_switched_off_and_on(screen: Screen) -> None:
-    screen.run("product", "add", "切手", "--disabled")
-    assert "not crawled yet" in screen.run("product", "add", "葉書", "--disabled").out
-    changed = screen.run("product", "set", "1", "--name", "絵葉書", "--target", "300")
+def test_a_product_is_changed_and_switched_off_and_on(empty: Screen) -> None:
+    empty.run("product", "add", "切手", "--disabled")
+    assert "not crawled yet" in empty.run("product", "add", "葉書", "--disabled").out
+    changed = empty.run("product", "set", "1", "--name", "絵葉書", "--target", "300")
     assert "300 yen or less is told" in changed.out
-    assert "crawled as soon as" in screen.run("product", "enable", "1").out
-    [first, _] = json.loads(screen.run("product", "ls", "--json").out)
+    assert "crawled as soon as" in empty.run("product", "enable", "1").out
+    [first, _] = json.loads(empty.run("product", "ls", "--json").out)
     assert (first["name"], first["setting"]["enabled"]) == ("絵葉書", True)
-    assert "not crawled any more" in screen.run("product", "disable", "1").out
-    assert "nothing to change" in screen.run("product", "set", "1").err
+    assert "not crawled any more" in empty.run("product", "disable", "1").out
+    assert "nothing to change" in empty.run("product", "set", "1").err
 
 
 @pytest.mark.parametrize(
     "words",
     [("product", "show", "9"), ("product", "rm", "9", "--yes"), ("market", "9"), ("crawl", "9")],
 )
-def test_a_product_that_is_not_there_is_told(screen: Screen, words: tuple[str, ...]) -> None:
-    refused = screen.run(*words)
+def test_a_product_that_is_not_there_is_told(empty: Screen, words: tuple[str, ...]) -> None:
+    refused = empty.run(*words)
     assert refused.code != 0
     assert "no product goes by the id 9; `mimawari prices product ls`" in refused.err
 
@@ -179,6 +162,6 @@ def test_a_crawl_says_at_once_that_no_worker_is_running(filled: Screen) -> None:
     assert (told["productId"], told["state"]) == (1, "waiting")
 
 
-def test_where_nothing_is_enabled_a_crawl_says_so(screen: Screen) -> None:
-    screen.run("product", "add", "切手", "--disabled")
-    assert "No product is enabled" in screen.run("crawl").out
+def test_where_nothing_is_enabled_a_crawl_says_so(empty: Screen) -> None:
+    empty.run("product", "add", "切手", "--disabled")
+    assert "No product is enabled" in empty.run("crawl").out
