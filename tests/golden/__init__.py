@@ -1,0 +1,1 @@
+"""Golden data: old databases of all engines, and the responses of the program from them."""
