@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check faults bench serve screenshots clean lock proto
+.PHONY: help venv demo test check golden faults bench serve screenshots clean lock proto
 UV ?= uv
 
 help:
@@ -29,6 +29,11 @@ check: venv
 		.venv/bin/python -m ruff format --check || failed=1; \
 		.venv/bin/python -m mypy || failed=1; \
 		exit $$failed
+
+## golden: Compares the responses from old databases with golden data; RENEW=1 renews them.
+golden: venv
+	@tools/servers
+	@env -u COLUMNS -u FORCE_COLOR .venv/bin/python -m tests.golden $(if $(RENEW),renew)
 
 ## faults: Runs the tests of crashes and outages at full length.
 faults: venv

@@ -29,6 +29,7 @@ __all__ = ["pytest_terminal_summary"]
 
 LONG = (
     "tests/faults/",
+    "tests/golden/test_responses.py",
     "tests/app/test_schemathesis.py",
     "tests/hot/test_api_description.py",
     "tests/prices/test_api_description.py",
