@@ -22,7 +22,7 @@ import sqlalchemy
 from tests import servers
 from tests.servers import Server, processes
 
-STARTERS = {
+STARTERS: dict[str, Callable[..., contextlib.AbstractContextManager[Server]]] = {
     "postgresql": servers.postgres_server,
     "mariadb": servers.mariadb_server,
     "redis": servers.redis_server,
@@ -45,7 +45,9 @@ if not ctypes.CDLL(None).vfork():
 
 @pytest.fixture(params=STARTERS, scope="module")
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    with STARTERS[request.param]() as started:
+    # Its sessions here are not the program's, which alone bear hostile defaults.
+    defaults = {} if request.param == "redis" else {"hostile": False}
+    with STARTERS[request.param](**defaults) as started:
         yield started
 
 

@@ -29,9 +29,9 @@ BACKENDS = (*ENGINES, "redis")
 
 
 @contextlib.contextmanager
-def _running(kind: type[Server], *, durable: bool) -> Iterator[Server]:
+def _running(kind: type[Server], *, durable: bool, hostile: bool = True) -> Iterator[Server]:
     """Run a server for as long as the block lasts and leave nothing behind."""
-    server = kind(durable=durable)
+    server = kind(durable=durable, hostile=hostile)
     try:
         server.open()
         yield server
@@ -39,14 +39,24 @@ def _running(kind: type[Server], *, durable: bool) -> Iterator[Server]:
         server.close()
 
 
-def postgres_server(*, durable: bool = True) -> contextlib.AbstractContextManager[Server]:
-    """Run a PostgreSQL server; unless durable, its data survive its crash but not the machine's."""
-    return _running(PostgresServer, durable=durable)
+def postgres_server(
+    *, durable: bool = True, hostile: bool = True
+) -> contextlib.AbstractContextManager[Server]:
+    """Run a PostgreSQL server; unless durable, its data survive its crash but not the machine's.
+
+    Unless hostile, its defaults are those of its makers.
+    """
+    return _running(PostgresServer, durable=durable, hostile=hostile)
 
 
-def mariadb_server(*, durable: bool = True) -> contextlib.AbstractContextManager[Server]:
-    """Run a MariaDB server; unless durable, its data survive its crash but not the machine's."""
-    return _running(MariadbServer, durable=durable)
+def mariadb_server(
+    *, durable: bool = True, hostile: bool = True
+) -> contextlib.AbstractContextManager[Server]:
+    """Run a MariaDB server; unless durable, its data survive its crash but not the machine's.
+
+    Unless hostile, its defaults are those of its makers.
+    """
+    return _running(MariadbServer, durable=durable, hostile=hostile)
 
 
 def redis_server(*, durable: bool = True) -> contextlib.AbstractContextManager[Server]:

@@ -4,6 +4,7 @@ import signal
 import uuid
 from typing import ClassVar
 
+from tests.servers.hostile import MARIADB, POSTGRES
 from tests.servers.server import Server, ServerError, find
 
 
@@ -17,11 +18,11 @@ class PostgresServer(Server):
     # The fast shutdown: open connections are closed, not waited for.
     stop_signal = signal.SIGINT
 
-    def __init__(self, *, durable: bool) -> None:
+    def __init__(self, *, durable: bool, hostile: bool = True) -> None:
         """Find the programs and make the folder."""
         # What is on the path may be a link or a wrapper; all programs must be of one version.
         self._programs = find("initdb", "postgresql").resolve().parent
-        super().__init__(durable=durable)
+        super().__init__(durable=durable, hostile=hostile)
 
     def fresh_database(self) -> str:
         """Make a new empty database and return its URL."""
@@ -41,7 +42,10 @@ class PostgresServer(Server):
     def _create(self) -> None:
         """Make the data folder with `mimawari` as the superuser."""
         command = [self._program("initdb"), "-D", str(self.folder / "data"), "-U", "mimawari"]
-        self._run([*command, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"])
+        # Sorted by the rules of a language, as most servers are installed; not by code points.
+        language = ["--locale-provider=icu", "--icu-locale=en-US"] if self.hostile else []
+        order = ["--locale=C.UTF-8", *language, "--no-sync"]
+        self._run([*command, "-A", "trust", "-E", "UTF8", *order])
 
     def _prepare(self) -> None:
         """Make the first database on the server that has just started."""
@@ -59,6 +63,7 @@ class PostgresServer(Server):
             # Segments in the data folder go with it; those in /dev/shm outlive a kill.
             "dynamic_shared_memory_type": "mmap",
             "fsync": "on" if self.durable else "off",
+            **(POSTGRES if self.hostile else {}),
         }
         options = [f"--{name}={value}" for name, value in settings.items()]
         return [self._program("postgres"), "-D", str(self.folder / "data"), *options]
@@ -93,11 +98,11 @@ class MariadbServer(Server):
     engine = "mariadb"
     account = "mysql"
 
-    def __init__(self, *, durable: bool) -> None:
+    def __init__(self, *, durable: bool, hostile: bool = True) -> None:
         """Find the programs and make the folder."""
         names = ("mariadbd", "mariadb-install-db", "mariadb", "mariadb-admin")
         self._programs = {name: str(find(name, "mariadb-server")) for name in names}
-        super().__init__(durable=durable)
+        super().__init__(durable=durable, hostile=hostile)
 
     def fresh_database(self) -> str:
         """Make a new empty database and return its URL."""
@@ -148,10 +153,16 @@ class MariadbServer(Server):
             *network,
             *files,
             "--max-connections=200",
-            "--character-set-server=utf8mb4",
+            *self._defaults(),
             # Without fsync the log is still written at each commit, so a kill loses nothing.
             f"--innodb-flush-log-at-trx-commit={1 if self.durable else 2}",
         ]
+
+    def _defaults(self) -> list[str]:
+        """Return the options that decide what a session begins with."""
+        if self.hostile:
+            return [f"--{name}={value}" for name, value in MARIADB.items()]
+        return ["--character-set-server=utf8mb4"]
 
     def _settings(self) -> list[str]:
         """Return the options that making and running the data folder share."""
@@ -167,8 +178,9 @@ class MariadbServer(Server):
         return True
 
     def _sql(self, statements: str) -> None:
-        """Run statements as the superuser."""
-        self._client([self._programs["mariadb"], *self._address(), "--batch"], statements)
+        """Run statements as the superuser, whatever the defaults of the server are."""
+        plain = "SET SESSION sql_mode = '', autocommit = 1, tx_read_only = 0;\n"
+        self._client([self._programs["mariadb"], *self._address(), "--batch"], plain + statements)
 
     def _address(self) -> list[str]:
         """Return the options by which a client reaches the server."""
@@ -184,12 +196,12 @@ class RedisServer(Server):
     account = "redis"
     databases: ClassVar[int] = 1024
 
-    def __init__(self, *, durable: bool) -> None:
+    def __init__(self, *, durable: bool, hostile: bool = True) -> None:
         """Find the programs and make the folder."""
         names = ("redis-server", "redis-cli")
         self._programs = {name: str(find(name, "redis-server")) for name in names}
         self._free = list(range(1, self.databases))
-        super().__init__(durable=durable)
+        super().__init__(durable=durable, hostile=hostile)
 
     @property
     def url(self) -> str:

@@ -59,16 +59,17 @@ def free_port(count: int = 1) -> int:
 class Server(ABC):
     """A server of one engine with its own port, folder and data."""
 
-    __slots__ = ("_guard", "_process", "durable", "folder", "port")
+    __slots__ = ("_guard", "_process", "durable", "folder", "hostile", "port")
 
     engine: ClassVar[str]
     account: ClassVar[str]
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     host: ClassVar[str] = "127.0.0.1"
 
-    def __init__(self, *, durable: bool) -> None:
+    def __init__(self, *, durable: bool, hostile: bool = True) -> None:
         """Make the folder and its guard; nothing runs yet."""
         self.durable = durable
+        self.hostile = hostile
         self.port = 0
         self.folder = Path(tempfile.mkdtemp(prefix=f"mimawari-{self.engine}-"))
         self._process: subprocess.Popen[bytes] | None = None

@@ -27,7 +27,7 @@ from mimawari.watches.rentals.tables import metadata as rentals
 from mimawari.watches.streams.tables import metadata as streams
 from tests.conftest import Databases
 
-HEAD = "0012"
+HEAD = "0102"
 ALL = [metadata, books, hot, notify, prices, rentals, streams]
 """The tables of the kernel and of every watch."""
 
@@ -107,6 +107,26 @@ async def test_names_are_exact_in_every_table_of_mariadb(engine: str, empty: Sql
     assert engine == "mariadb"
     assert {row[0] for row in rows} == {name for tables in ALL for name in tables.tables}
     assert {tuple(row[1:]) for row in rows} == {("InnoDB", "utf8mb4_nopad_bin")}
+
+
+@pytest.mark.parametrize("engine", ["postgresql"])
+async def test_text_is_compared_by_code_points_in_every_table_of_postgresql(
+    engine: str, empty: SqlStore
+) -> None:
+    """A migration that adds text ends with `compare_by_code_points`."""
+    await upgrade(empty.database)
+    query = text(
+        "SELECT table_name || '.' || column_name FROM information_schema.columns"
+        " WHERE table_schema = current_schema() AND data_type IN ('text', 'character varying')"
+        " AND collation_name IS DISTINCT FROM 'C'"
+    )
+    async with empty.read() as reader:
+        others = set((await reader.execute(query)).scalars())
+    assert engine == "postgresql"
+    # PostgreSQL changes neither a generated column nor those that it is made from. They are
+    # compared for equality, which no collation alters, and nothing is sorted by them.
+    generated = {"monitors.active_url", "monitors.status", "monitors.stream_url"}
+    assert others == {"alembic_version.version_num", *generated}
 
 
 async def test_upgrading_again_changes_nothing_and_loses_nothing(empty: SqlStore) -> None:

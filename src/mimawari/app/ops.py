@@ -20,6 +20,7 @@ from mimawari.kernel.reporting import LOG
 from mimawari.kernel.watch import Watch, Watches
 from mimawari.settings import Settings
 from mimawari.store.sql import SqlStore
+from mimawari.store.sql.collation import compare_by_code_points
 from mimawari.store.sql.engine import Session
 from mimawari.store.sql.migrate import find_version, upgrade
 from mimawari.store.sql.tables import meta
@@ -140,6 +141,7 @@ async def _make_tables(system: System) -> None:
         for tables in brought:
             if missing := [one for one in tables.sorted_tables if one.name not in there]:
                 tables.create_all(session.connection, missing)
+                compare_by_code_points(session.connection, [one.name for one in missing])
 
     await system.store.database.run(work)
 

@@ -18,6 +18,9 @@ from sqlalchemy import (
     or_,
 )
 from sqlalchemy.dialects import mysql, postgresql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator
 
 from mimawari.text import clean
@@ -99,3 +102,25 @@ def behind(
 def begins_with(column: Column[str], prefix: str) -> ColumnElement[bool]:
     """Compare beginnings exactly, which LIKE does not do on every engine."""
     return func.substr(column, 1, len(clean(prefix))) == prefix
+
+
+class folding(FunctionElement[str]):  # noqa: N801 - named as SQL names a function
+    """Text whose capitals are told from small letters as the database's language does."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(folding)
+def _as_it_is(element: folding, compiler: SQLCompiler, **options: Any) -> str:
+    return compiler.process(element.clauses, **options)
+
+
+@compiles(folding, "postgresql")
+def _in_its_language(element: folding, compiler: SQLCompiler, **options: Any) -> str:
+    return f'({compiler.process(element.clauses, **options)} COLLATE "default")'
+
+
+def contains_word(column: Column[str], word: str) -> ColumnElement[bool]:
+    """Find a word anywhere in a text, whether it is written in capitals or not."""
+    return folding(column).icontains(word, autoescape=True)

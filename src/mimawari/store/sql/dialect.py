@@ -21,11 +21,10 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
 from mimawari.errors import BadInput
+from mimawari.store.sql import sessions
 from mimawari.store.sql.link import READ_ONLY, FileLink, Link, ServerLink
 
 CONNECT_SECONDS = 5.0
-IDLE_SECONDS = 15
-"""A process that hangs in the middle of a transaction holds what it has locked no longer."""
 POOL: Mapping[str, Any] = {"pool_size": 8, "max_overflow": 8, "pool_timeout": 10}
 
 _CLAIMED = (
@@ -207,13 +206,7 @@ class Sqlite(Dialect):
         def connected(connection: Any, _: object) -> None:
             connection.isolation_level = None
             cursor = connection.cursor()
-            for pragma in (
-                "busy_timeout = 15000",
-                "journal_mode = WAL",
-                "synchronous = FULL",
-                "foreign_keys = ON",
-                "cache_size = -32000",
-            ):
+            for pragma in sessions.SQLITE:
                 cursor.execute(f"PRAGMA {pragma}")
             cursor.close()
 
@@ -285,14 +278,19 @@ class Postgres(Dialect):
         """A deadlock or a failed serialisation."""
         return getattr(error.orig, "sqlstate", None) in {"40001", "40P01"}
 
+    def prepare(self, engine: Engine) -> None:
+        """Set on each connection what cannot be sent with the log-in."""
+
+        @event.listens_for(engine, "connect")
+        def connected(connection: Any, _: object) -> None:
+            cursor = connection.cursor()
+            cursor.execute(sessions.POSTGRES_AFTER_LOGIN)
+            cursor.close()
+            connection.commit()
+
     def link(self, url: URL) -> Link:
         """Reach the server over asyncpg."""
-        settings = {
-            # As on any disk without moving parts: a batch is looked up by index, not by a scan.
-            "random_page_cost": "1.1",
-            "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
-        }
-        driver = {"timeout": CONNECT_SECONDS, "server_settings": settings}
+        driver = {"timeout": CONNECT_SECONDS, "server_settings": dict(sessions.POSTGRES)}
         return ServerLink(url, {**POOL, "connect_args": driver})
 
 
@@ -320,7 +318,9 @@ class Mariadb(Dialect):
 
     def rows(self, **columns: str) -> str:
         """Read the array with JSON_TABLE."""
-        kinds = {"text": "LONGTEXT", "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN"}
+        # Without its character set, the text is read in that of the database.
+        exact = f"LONGTEXT CHARACTER SET {sessions.CHARSET} COLLATE {sessions.COLLATION}"
+        kinds = {"text": exact, "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN"}
         parts = [
             f"{name} {kinds[kind]} PATH '$[{at}]'"
             for at, (name, kind) in enumerate(columns.items())
@@ -358,8 +358,8 @@ class Mariadb(Dialect):
         """Reach the server over asyncmy; read what is committed, so that no gap is locked."""
         driver = {
             "connect_timeout": CONNECT_SECONDS,
-            "charset": "utf8mb4",
-            "init_command": f"SET SESSION idle_transaction_timeout = {IDLE_SECONDS}",
+            "charset": sessions.CHARSET,
+            "init_command": sessions.mariadb_statement(),
         }
         level = {"isolation_level": "READ COMMITTED"}
         return ServerLink(url, {**POOL, **level, "connect_args": driver})

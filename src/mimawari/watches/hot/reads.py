@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Integer, Select, Subquery, and_, case, cast, func, or_, select
 
+from mimawari.columns import contains_word
 from mimawari.kernel.ports import Cache, Reader
 from mimawari.watches.hot import rules
 from mimawari.watches.hot.models import Ip, Status
@@ -217,7 +218,7 @@ async def list_ips(
     if active is not None:
         query = query.where(ips.c.active == active)
     if search:
-        found = [column.icontains(search, autoescape=True) for column in _SEARCHED]
+        found = [contains_word(column, search) for column in _SEARCHED]
         query = query.where(or_(*found))
     return [make_ip(row) for row in await reader.execute(query)]
 

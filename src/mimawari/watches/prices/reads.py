@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, select
 
-from mimawari.columns import behind
+from mimawari.columns import behind, contains_word
 from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.watches.prices import products
@@ -147,7 +147,7 @@ def _conditions(wanted: Wanted, bounds: Bounds) -> list[ColumnElement[bool]]:
     )
     found = [compare(column, value) for column, compare, value in given if value is not None]
     if wanted.search:
-        found.append(at.name.icontains(wanted.search, autoescape=True))
+        found.append(contains_word(at.name, wanted.search))
     if wanted.is_outlier is not None:
         # A bound may lie above all that the column holds, and so above what may be asked for.
         most = min(bounds.most_yen or MOST_YEN, MOST_YEN)

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
-from mimawari.columns import behind
+from mimawari.columns import behind, contains_word
 from mimawari.edges.system import System
 from mimawari.kernel.job import State
 from mimawari.kernel.ports import Reader
@@ -108,7 +108,7 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
     found.append(at.snapshot_on != "")
     if wanted.search:
         searched = (at.building_name, at.address, at.title, at.stations)
-        found.append(or_(*(one.icontains(wanted.search, autoescape=True) for one in searched)))
+        found.append(or_(*(contains_word(one, wanted.search) for one in searched)))
     return found
 
 
