@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import httpx2
 import pytest
 
@@ -40,6 +41,34 @@ async def test_readiness_follows_the_database_and_nothing_else_breaks(
         with pytest.raises(asyncio.CancelledError):
             await watching
         assert set(seen) == {200, 503}, lines.getvalue()
+
+
+async def test_a_database_that_becomes_read_only_is_said_so_and_waited_for(
+    server: Server, tmp_path: Path
+) -> None:
+    async with open_api(server.url, tmp_path) as api:
+        await until_ready(api.http)
+        page = {"name": "a", "url": "http://127.0.0.1:1/"}
+        await _sql(server.url, "ALTER SYSTEM SET default_transaction_read_only = on")
+
+        async def is_refused() -> bool:
+            response = await api.http.post("/api/example/pages", json=page)
+            return response.status_code == 503 and "read-only" in response.text
+
+        await until(is_refused, RECOVERY_SECONDS)
+        await _sql(server.url, "ALTER SYSTEM RESET default_transaction_read_only")
+
+        async def is_taken() -> bool:
+            return (await api.http.post("/api/example/pages", json=page)).status_code == 201
+
+        await until(is_taken, RECOVERY_SECONDS)
+
+
+async def _sql(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(statement)
+    await connection.execute("SELECT pg_reload_conf()")
+    await connection.close()
 
 
 async def _watch(api: Api, seen: list[int]) -> None:

@@ -140,7 +140,7 @@ class MariadbServer(Server):
         self._sql(
             "CREATE DATABASE mimawari;"
             f"CREATE USER mimawari@'{self.host}' IDENTIFIED BY 'secret';"
-            f"GRANT ALL ON *.* TO mimawari@'{self.host}'"
+            f"GRANT ALL ON *.* TO mimawari@'{self.host}' WITH GRANT OPTION"
         )
 
     def _command(self) -> list[str]:

@@ -28,8 +28,8 @@ OF_THE_SERVER = {
         "character_set_database", "character_set_server", "collation_database", "collation_server",
         # Where the server has its files, and what every session has of its own.
         "aria_log_dir_path", "datadir", "pid_file", "port", "pseudo_thread_id", "rand_seed1",
-        "rand_seed2", "report_port", "server_uid", "slave_load_tmpdir", "socket", "timestamp", "tmpdir",
-        "wsrep_data_home_dir",
+        "rand_seed2", "report_port", "server_uid", "slave_load_tmpdir", "socket", "timestamp",
+        "tmpdir", "wsrep_data_home_dir",
     },
     "postgresql": {
         "config_file", "data_directory", "hba_file", "ident_file", "port",

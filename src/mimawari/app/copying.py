@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 
 from mimawari.errors import BadInput
+from mimawari.store.sql.contract import require
 from mimawari.store.sql.engine import Database, Opened, Session
 from mimawari.store.sql.migrate import find_version, upgrade
 from mimawari.store.sql.tables import metadata
@@ -62,6 +63,7 @@ async def count_rows(database: Database) -> dict[str, int]:
 async def copy(source: Database, target: Database, tell: Tell) -> list[Copied]:
     """Copy every row to an empty database, all or nothing, and read them again before it counts."""
     await _check_source(source)
+    await require(target, [table.name for table in list_tables()])
     await upgrade(target)
     full = [name for name, rows in (await count_rows(target)).items() if rows]
     if full:

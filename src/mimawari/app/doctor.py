@@ -5,12 +5,14 @@ import shutil
 import sqlite3
 import sys
 
+from mimawari.app.copying import list_tables
 from mimawari.app.keys import key_file
 from mimawari.app.ops import open_link, open_store, place
 from mimawari.app.reporting import open_outside
 from mimawari.edges.checks import Check
 from mimawari.errors import BadInput, MimawariError
 from mimawari.settings import FILE, Settings
+from mimawari.store.sql.contract import find_breaches
 from mimawari.store.sql.migrate import find_version
 from mimawari.text import one_line
 
@@ -18,12 +20,12 @@ LEAST_FREE = 256 * 1024 * 1024
 
 
 async def examine(settings: Settings) -> list[Check]:
-    """Look at everything; changes nothing but makes the data folder."""
+    """Look at everything; make the data folder, and leave nothing else behind."""
     checks = [_python(), _sqlite(), _errors(settings), _streams(settings), _folder(settings)]
     if not checks[-1].ok:
         return checks
-    both = [await _database(settings), await _redis(settings)]
-    return [*checks, _disk(settings), _keys(settings), *both]
+    databases = await _database(settings)
+    return [*checks, _disk(settings), _keys(settings), *databases, await _redis(settings)]
 
 
 def _python() -> Check:
@@ -85,22 +87,27 @@ def _keys(settings: Settings) -> Check:
     return Check("API keys", ok=True, found=found)
 
 
-async def _database(settings: Settings) -> Check:
+async def _database(settings: Settings) -> list[Check]:
     if not settings.database_url and not (settings.data / FILE).exists():
         found = f"{settings.database} (made by the first `mimawari serve`)"
-        return Check("database", ok=True, found=found)
+        return [Check("database", ok=True, found=found)]
     try:
         store = open_store(settings)
         try:
+            names = [table.name for table in list_tables()]
+            if breaches := await find_breaches(store.database, names):
+                return [
+                    Check("database", ok=False, found=b.found, advice=b.advice) for b in breaches
+                ]
             found_version = await find_version(store.database)
         finally:
             await store.close()
     except MimawariError as error:
         advice = "check MIMAWARI_DATABASE_URL and that the server runs"
-        return Check("database", ok=False, found=one_line(str(error), most=300), advice=advice)
+        return [Check("database", ok=False, found=one_line(str(error), most=300), advice=advice)]
     current = found_version.current or "none yet"
     found = f"{place(store)}, version {current}, needed {found_version.needed}"
-    return Check("database", ok=True, found=found)
+    return [Check("database", ok=True, found=found)]
 
 
 async def _redis(settings: Settings) -> Check:

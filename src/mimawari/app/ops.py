@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import inspect, select
 from sqlalchemy.exc import ArgumentError
 
+from mimawari.app.copying import list_tables
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.kernel.ports import Clock, Reporter
@@ -21,6 +22,7 @@ from mimawari.kernel.watch import Watch, Watches
 from mimawari.settings import Settings
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.collation import compare_by_code_points
+from mimawari.store.sql.contract import require
 from mimawari.store.sql.engine import Session
 from mimawari.store.sql.migrate import find_version, upgrade
 from mimawari.store.sql.tables import meta
@@ -148,6 +150,7 @@ async def _make_tables(system: System) -> None:
 
 async def upgrade_tables(settings: Settings, store: SqlStore) -> Path | None:
     """Bring the tables up to date, with a copy of a SQLite file before; return the copy."""
+    await require(store.database, [table.name for table in list_tables()])
     version = await find_version(store.database)
     if version.is_current:
         return None

@@ -13,7 +13,8 @@ from contextlib import (
 )
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Executable, Result, make_url
+from sqlalchemy import Connection, CursorResult, Executable, Result, event, make_url
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import (
     DBAPIError,
     InterfaceError,
@@ -27,6 +28,7 @@ from mimawari.errors import StoreDown
 from mimawari.kernel.ports import Clock
 from mimawari.store.sql.dialect import dialect_of
 from mimawari.store.sql.link import Line
+from mimawari.store.sql.refusals import Refusal, refusal_of
 from mimawari.store.sql.signal import SqlSignal
 from mimawari.text import one_line
 
@@ -153,6 +155,7 @@ class Database:
         self.url = parsed.set(drivername=self.dialect.driver)
         self.link = self.dialect.link(self.url)
         self.dialect.prepare(self.link.engine)
+        event.listen(self.link.engine, "handle_error", _leave_read_only)
         self.signal = SqlSignal(self)
         self.relay: Relay | None = None
         # Where there is one writer only, it is best waited for in line.
@@ -275,6 +278,10 @@ class Database:
             return error
         if self.dialect.contended(error):
             return Contention("another transaction was in the way")
+        if (refusal := refusal_of(error)) is not None:
+            return StoreDown(
+                f"the database refuses work: {refusal} ({_words(error.orig or error)})"
+            )
         lost = isinstance(error, OperationalError | InterfaceError | InternalError)
         # A server that is starting or stopping answers with an error of no class at all.
         lost = lost or type(error) is DBAPIError
@@ -289,5 +296,14 @@ class Database:
 
 
 def _down(error: BaseException) -> StoreDown:
-    words = one_line(str(error)) or type(error).__name__
-    return StoreDown(f"the database does not answer: {words}")
+    return StoreDown(f"the database does not answer: {_words(error)}")
+
+
+def _words(error: BaseException) -> str:
+    return one_line(str(error)) or type(error).__name__
+
+
+def _leave_read_only(context: ExceptionContext) -> None:
+    """Close a connection that refuses writes: it may go on refusing them when others may write."""
+    if refusal_of(context.original_exception) is Refusal.READ_ONLY:
+        context.is_disconnect = True
