@@ -42,4 +42,6 @@ def _mariadb(url: str) -> list[str]:
     host, _, port = address.partition(":")
     program = str(find("mariadb", "mariadb-client"))
     who = [f"--user={user}", f"--password={password}", f"--host={host}", f"--port={port}"]
-    return [program, "--no-defaults", *who, "--default-character-set=utf8mb4", name]
+    # The dump says how it is to be read; that it may be written it leaves to the server.
+    ready = "--init-command=SET SESSION tx_read_only = 0"
+    return [program, "--no-defaults", *who, "--default-character-set=utf8mb4", ready, name]

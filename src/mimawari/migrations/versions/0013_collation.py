@@ -5,7 +5,7 @@ from alembic import op
 
 from mimawari.store.sql.collation import compare_by_code_points
 
-revision = "0102"
+revision = "0013"
 down_revision = "0012"
 branch_labels = None
 depends_on = None
