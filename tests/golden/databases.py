@@ -26,7 +26,12 @@ def load(engine: str, url: str) -> None:
         return
     command = _psql(url) if engine == "postgresql" else _mariadb(url)
     done = subprocess.run(
-        command, input=statements, capture_output=True, text=True, timeout=LOAD_SECONDS, check=False
+        command,
+        input=statements,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=LOAD_SECONDS,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[:2000]
 

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from platformdirs import user_data_path
+
+USUAL_FOLDER = str(user_data_path("mimawari", appauthor=False))
+"""The program's data folder by default, which depends on the home of the user."""
 Normal = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
@@ -57,7 +61,7 @@ def _list_places(folder: Path, database: str) -> list[tuple[str, str]]:
     schemes = [scheme, *(f"{scheme}+{driver}" for driver in drivers[scheme])]
     accounts = [f"{user}:***@", f"{user}@", f"{user}:secret@"] if user else [""]
     found = [(f"{one}://{who}{place}", "<database>") for one in schemes for who in accounts]
-    return [*found, (str(folder), "<folder>")]
+    return [*found, (str(folder), "<folder>"), (USUAL_FOLDER, "<usual folder>")]
 
 
 def _replace(

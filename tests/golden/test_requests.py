@@ -1,16 +1,17 @@
-"""Everything that the program can be asked for is asked for."""
+"""Everything that the program serves is requested."""
 
 import asyncio
 import re
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.golden.keeping import load_kept
+from tests.golden.keeping import FOLDER, load_kept
 from tests.golden.program import Described, describe, environment, list_json_commands
-from tests.golden.reading import list_parameters, list_requests
+from tests.golden.reading import REQUESTS, list_parameters, list_requests
 
 NOT_REQUESTED: Mapping[str, str] = {
     "/changes": "a stream that never ends and carries no data",
@@ -99,12 +100,12 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Described:
         return asyncio.run(describe())
 
 
-def test_every_route_of_both_apis_and_every_parameter_is_asked_for(described: Described) -> None:
+def test_every_route_of_both_apis_and_every_parameter_is_requested(described: Described) -> None:
     assert list_missing(described.api, _texts("api")) == []
     assert list_missing(described.internal, _texts("internal")) == []
 
 
-def test_every_page_is_asked_for(described: Described) -> None:
+def test_every_page_is_requested(described: Described) -> None:
     assert list_missing_pages(described.pages, _texts("pages")) == []
     assert {*NOT_REQUESTED} <= {*described.pages}
 
@@ -144,6 +145,9 @@ def test_each_route_page_and_command_has_a_response_that_is_no_refusal(
     assert set(list_unrun(list_json_commands(), good)) <= {"books doctor"}
 
 
-def test_questions_name_no_file_of_this_machine() -> None:
-    here = str(Path(__file__).parents[2])
-    assert not [text for text in map(str, list_requests()) if here in text]
+def test_golden_data_name_no_folder_of_this_machine() -> None:
+    folders = [str(Path(__file__).parents[2]), str(Path.home()), tempfile.gettempdir()]
+    files = [*REQUESTS.glob("*.txt"), *FOLDER.glob("*.json")]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in files}
+    found = [(name, one) for name, text in texts.items() for one in folders if f"{one}/" in text]
+    assert found == []
