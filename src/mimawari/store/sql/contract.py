@@ -21,7 +21,7 @@ from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.facts import Facts, read_facts
 from mimawari.store.sql.migrate import find_version
 from mimawari.store.sql.refusals import Refusal, refusal_of
-from mimawari.store.sql.sessions import CHARSET, COLLATION
+from mimawari.store.sql.session_settings import CHARSET, COLLATION
 from mimawari.store.sql.tables import meta
 
 LEAST_FREE = 16 * 1024 * 1024

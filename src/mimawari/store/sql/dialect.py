@@ -21,8 +21,9 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
 from mimawari.errors import BadInput
-from mimawari.store.sql import sessions
+from mimawari.store.sql import session_settings
 from mimawari.store.sql.link import READ_ONLY, FileLink, Link, ServerLink
+from mimawari.store.sql.session_settings import CHARSET, COLLATION
 
 CONNECT_SECONDS = 5.0
 POOL: Mapping[str, Any] = {"pool_size": 8, "max_overflow": 8, "pool_timeout": 10}
@@ -206,7 +207,7 @@ class Sqlite(Dialect):
         def connected(connection: Any, _: object) -> None:
             connection.isolation_level = None
             cursor = connection.cursor()
-            for pragma in sessions.SQLITE:
+            for pragma in session_settings.SQLITE:
                 cursor.execute(f"PRAGMA {pragma}")
             cursor.close()
 
@@ -284,13 +285,13 @@ class Postgres(Dialect):
         @event.listens_for(engine, "connect")
         def connected(connection: Any, _: object) -> None:
             cursor = connection.cursor()
-            cursor.execute(sessions.POSTGRES_AFTER_LOGIN)
+            cursor.execute(session_settings.POSTGRES_AFTER_LOGIN)
             cursor.close()
             connection.commit()
 
     def link(self, url: URL) -> Link:
         """Reach the server over asyncpg."""
-        driver = {"timeout": CONNECT_SECONDS, "server_settings": dict(sessions.POSTGRES)}
+        driver = {"timeout": CONNECT_SECONDS, "server_settings": dict(session_settings.POSTGRES)}
         return ServerLink(url, {**POOL, "connect_args": driver})
 
 
@@ -319,7 +320,7 @@ class Mariadb(Dialect):
     def rows(self, **columns: str) -> str:
         """Read the array with JSON_TABLE."""
         # Without its character set, the text is read in that of the database.
-        exact = f"LONGTEXT CHARACTER SET {sessions.CHARSET} COLLATE {sessions.COLLATION}"
+        exact = f"LONGTEXT CHARACTER SET {CHARSET} COLLATE {COLLATION}"
         kinds = {"text": exact, "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN"}
         parts = [
             f"{name} {kinds[kind]} PATH '$[{at}]'"
@@ -358,8 +359,8 @@ class Mariadb(Dialect):
         """Reach the server over asyncmy; read what is committed, so that no gap is locked."""
         driver = {
             "connect_timeout": CONNECT_SECONDS,
-            "charset": sessions.CHARSET,
-            "init_command": sessions.mariadb_statement(),
+            "charset": CHARSET,
+            "init_command": session_settings.mariadb_statement(),
         }
         level = {"isolation_level": "READ COMMITTED"}
         return ServerLink(url, {**POOL, **level, "connect_args": driver})
