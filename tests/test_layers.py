@@ -74,6 +74,9 @@ Checker = Callable[[str, str], list[str]]
 def layer_of(module: str) -> str:
     """Name the layer of a module of ours."""
     parts = module.split(".")
+    if parts[1:] == ["__main__"]:
+        # It starts the command line and does nothing else.
+        return "app"
     return "base" if len(parts) == 1 or parts[1] in BASE else parts[1]
 
 

@@ -57,6 +57,14 @@ def test_both_names_say_the_version(terminal: Terminal) -> None:
         assert (said.code, said.out, said.err) == (0, f"{__version__}\n", "")
 
 
+@pytest.mark.parametrize("module", ["mimawari", "mimawari.app.cli"])
+def test_python_runs_the_command_line_as_a_module(terminal: Terminal, module: str) -> None:
+    said = terminal.run_program("-m", module, "version", program="python")
+    assert (said.code, said.out, said.err) == (0, f"{__version__}\n", "")
+    said = terminal.run_program("-m", module, "frob", program="python")
+    assert (said.code, "No such command 'frob'" in said.err) == (2, True)
+
+
 def test_the_doctor_finds_a_fresh_machine_well_and_changes_nothing(terminal: Terminal) -> None:
     said = terminal.run_program("doctor")
     assert (said.code, said.err) == (0, "")

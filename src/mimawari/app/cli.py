@@ -196,3 +196,7 @@ def dre() -> None:
     """Run a command of the books watch, which calls itself by this name too."""
     books = typer.main.get_group(app).commands["books"]
     books(sys.argv[1:], prog_name="dre", obj=run_on_system)
+
+
+if __name__ == "__main__":
+    main()
