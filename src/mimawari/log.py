@@ -6,6 +6,8 @@ import math
 import re
 import sys
 from collections.abc import MutableMapping
+from datetime import UTC, datetime, tzinfo
+from functools import partial
 from typing import Any, TextIO
 from urllib.parse import urlsplit
 
@@ -25,7 +27,12 @@ _SECRET_TEXT = re.compile(
 )
 STRUCK = "***"
 _WEB = ("http", "https")
-_TOP = ("timestamp", "level", "component", "event")
+_TOP = ("timestamp", "level", "monitor_id", "component", "event")
+_LEVELS = {"warning": "WARN", "critical": "ERROR"}
+"""How levels are written where their names in capitals are not what readers know."""
+_NAMING = ("monitor_id", "target", "lane", "caller")
+_MONITOR = re.compile(r"(?:^|:)(mon-[0-9a-f]{32})$")
+"""The id of a stream's monitor, which a line has at its top wherever it names one."""
 _NOT_SECRET = frozenset({"dedupe_key"})
 
 Line = MutableMapping[str, Any]
@@ -69,12 +76,15 @@ def _struck(found: re.Match[str]) -> str:
     return found[0] if found[1] in _NOT_SECRET else f"{found[1]}{found[2]}{STRUCK}"
 
 
-def _shape(_logger: object, _method: str, line: Line) -> str:
-    """Write one line: timestamp, level, component, message, data."""
+def _shape(zone: tzinfo, _logger: object, _method: str, line: Line) -> str:
+    """Write one line: timestamp, level, monitor_id where there is one, component, message, data."""
     exception = line.pop("exception", None)
+    monitor_id = _find_monitor(line)
+    level = str(line.get("level"))
     shaped = {
-        "timestamp": line.get("timestamp"),
-        "level": line.get("level"),
+        "timestamp": _write_time(str(line.get("timestamp")), zone),
+        "level": _LEVELS.get(level, level.upper()),
+        **({"monitor_id": monitor_id} if monitor_id else {}),
         "component": strike(line.get("component", "mimawari")),
         "message": strike(str(line.get("event", ""))),
         "data": strike({key: value for key, value in line.items() if key not in _TOP}),
@@ -84,6 +94,19 @@ def _shape(_logger: object, _method: str, line: Line) -> str:
     text = json.dumps(shaped, ensure_ascii=False, default=str)
     # Some readers take these two for the end of a line.
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _find_monitor(line: Line) -> str | None:
+    """Return the id of the monitor that a line is about, if it is about one."""
+    for name in _NAMING:
+        found = _MONITOR.search(str(line.get(name, "")))
+        if found:
+            return found[1]
+    return None
+
+
+def _write_time(written: str, zone: tzinfo) -> str:
+    return datetime.fromisoformat(written).astimezone(zone).isoformat(timespec="milliseconds")
 
 
 class _Bridge(logging.Handler):
@@ -122,15 +145,16 @@ def tell_plainly(component: str, stream: TextIO | None = None) -> None:
     )
 
 
-def configure(level: str, stream: TextIO | None = None) -> None:
-    """Send every log line to one stream, standard error unless told."""
+def configure(level: str, stream: TextIO | None = None, zone: tzinfo = UTC) -> None:
+    """Send every log line to one stream, standard error unless told, with times in one zone."""
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
+            structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            _shape,
+            partial(_shape, zone),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.WriteLoggerFactory(stream or sys.stderr),

@@ -84,12 +84,12 @@ class Terminal:
         return Said(done.returncode, done.stdout, done.stderr)
 
     @contextmanager
-    def serve(self, *words: str, **more: str) -> Iterator["Serving"]:
-        """Run `mimawari serve` on a free port for as long as the block lasts."""
-        files = self._files("serve")
+    def serve(self, *words: str, program: str = "serve", **more: str) -> Iterator["Serving"]:
+        """Run `mimawari serve`, or another command that stays, for as long as the block lasts."""
+        files = self._files(program)
         with files[0].open("w") as out, files[1].open("w") as err:
             process = subprocess.Popen(
-                [PROGRAMS / "mimawari", "serve", *words],
+                [PROGRAMS / "mimawari", program, *words],
                 stdout=out,
                 stderr=err,
                 env=self.environment(**{"MIMAWARI_PORT": "0", **more}),

@@ -104,7 +104,7 @@ async def test_a_bug_is_told_once_to_everybody_with_the_job_and_without_a_secret
     assert not any(payload["metaData"].values())
     assert SECRET.encode() not in b"".join(outside.heard)
     (line,) = read(lines, "job raised a bug")
-    assert line["level"] == "error"
+    assert line["level"] == "ERROR"
     assert line["component"] == "worker"
     assert "in a message" in line["trace"]
     assert list(line["data"]) == ["what", "id", "target", "attempt", "result", "reason", "next"]
@@ -159,7 +159,7 @@ async def test_a_dead_letter_is_told_without_its_page_or_its_reason(
     assert (payload["severity"], payload["context"]) == ("warning", "report.page")
     assert SECRET.encode() not in b"".join(outside.heard)
     (line,) = read(lines, "job ended")
-    assert (line["level"], line["data"]["result"]) == ("warning", "failed")
+    assert (line["level"], line["data"]["result"]) == ("WARN", "failed")
     assert SECRET in line["data"]["reason"]
 
 
@@ -309,7 +309,7 @@ async def test_a_bug_behind_the_api_is_told_by_its_route_and_answered_in_the_env
     assert payload["context"] == "POST /api/broken/{name}"
     assert SECRET.encode() not in b"".join(outside.heard)
     (line,) = read(lines, "a request failed")
-    assert (line["level"], line["component"]) == ("error", "api")
+    assert (line["level"], line["component"]) == ("ERROR", "api")
     assert line["data"] == {"what": f"/api/broken/{SECRET}", "result": "500"}
     assert "RuntimeError: a bug with" in line["trace"]
 

@@ -113,7 +113,7 @@ async def test_the_present_proxy_stays_when_no_other_is_healthy(
     await fail(egress, 19)
     assert (egress.current, checks.asked) == (FIRST, [SECOND, THIRD])
     (line,) = read(lines)
-    assert (line["level"], line["component"]) == ("warning", "egress")
+    assert (line["level"], line["component"]) == ("WARN", "egress")
     assert line["data"]["result"] == "kept"
     assert line["data"]["next"] == line["data"]["what"] == "http://proxy-0.example:3128"
     checks.sick.clear()

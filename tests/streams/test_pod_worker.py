@@ -33,6 +33,7 @@ from tests.app.ground import Api, open_api
 from tests.conftest import Databases
 from tests.faults.world import running_site
 from tests.streams.api_ground import MONITORS
+from tests.streams.log_form import logged, read
 
 INNER_KEY = "the-inner-key"
 VIDEO = "inapod00001"
@@ -142,6 +143,18 @@ async def test_a_stream_is_watched_to_its_end_and_then_there_is_nothing_to_do(pl
     assert await place.told(monitor_id) == WHOLE
     shown = await place.show(monitor_id)
     assert (shown["status"], shown["statistics"]["blackout_events"]) == ("completed", 1)
+
+
+async def test_every_line_of_a_pod_that_is_about_its_monitor_says_so(place: Place) -> None:
+    monitor_id = await place.add()
+    with logged() as stream:
+        async with asyncio.timeout(PATIENCE_SECONDS), place.worker(monitor_id) as worker:
+            await asyncio.gather(worker.run(is_shared=False), place.finish(monitor_id))
+    found = [line for line in read(stream.getvalue()) if line["component"] != "api"]
+    assert {"monitor claimed", "Blackout detected", "monitor ended"} <= {
+        line["message"] for line in found
+    }
+    assert {line.get("monitor_id") for line in found} == {monitor_id}
 
 
 async def test_events_whose_reply_is_lost_are_told_once(place: Place) -> None:

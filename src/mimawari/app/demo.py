@@ -95,7 +95,7 @@ async def run_demo(seconds: float | None, scale: float) -> None:
             # Of what is laid in only trouble is worth a line.
             log.configure("warning", lines)
             async with staged(folder, seconds, scale) as stage:
-                log.configure("info", lines)
+                log.configure("info", lines, stage.settings.zone)
                 watches = _stretched(INSTALLED, scale)
                 await serve(stage.settings, watches, around=partial(_shown, stage))
 

@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from structlog.contextvars import bind_contextvars
 
 from mimawari.app.listening import Uvicorn, listen
 from mimawari.errors import BadInput
@@ -41,6 +42,9 @@ async def run_monitor(settings: Settings, monitor_id: str, pod_name: str) -> Non
         raise BadInput("set INTERNAL_API_KEY to the key of the gateway's internal API")
     clock = _clock(settings)
     settings = settings.model_copy(update={"proxies": settings.proxies or _proxies()})
+    is_shared = settings.streams_per_pod > 1
+    if not is_shared:
+        bind_contextvars(monitor_id=monitor_id)
     watches = Watches([watch], settings)
     async with open_gateway(settings) as gateway:
         # Of a store a check uses its limiter, its breakers and its memory, and nothing else.
@@ -54,7 +58,6 @@ async def run_monitor(settings: Settings, monitor_id: str, pod_name: str) -> Non
                 pod_name or name_pod(monitor_id),
             )
             async with _healthy(settings, worker):
-                is_shared = settings.streams_per_pod > 1
                 await _until_stopped(worker, worker.run(is_shared=is_shared))
     log.info("stopped", what=pod_name, result="done")
 

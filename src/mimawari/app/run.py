@@ -25,7 +25,7 @@ def settings() -> Settings:
         found = load_settings()
     except BadInput as error:
         fail(error)
-    log.configure(found.log_level)
+    log.configure(found.log_level, zone=found.zone)
     return found
 
 
@@ -62,6 +62,6 @@ def run_on_system(work: Callable[[System], Awaitable[T]]) -> T:
 async def system() -> AsyncIterator[ops.System]:
     """Open the system as a command sees it, quietly."""
     found = settings()
-    log.configure("error")
+    log.configure("error", zone=found.zone)
     async with ops.opened(found, INSTALLED) as opened:
         yield opened

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import structlog
 
@@ -156,7 +156,7 @@ class Deliverer:
         except Exception as error:  # noqa: BLE001 - one bad event must not stop the others
             self._report(event, error)
             return self._again(event, f"bug: {type(error).__name__}: {one_line(str(error))}")
-        log.info("delivered", what=event.kind, id=event.id, result="done", attempt=event.attempt)
+        log.info("delivered", **_name(event), result="done", attempt=event.attempt)
         return Delivery(id=event.id, token=event.token, delivered=True, exchange=exchange)
 
     def _report(self, event: Event, error: Exception) -> None:
@@ -166,7 +166,7 @@ class Deliverer:
             what=event.kind,
             about={"id": event.id, "attempt": event.attempt},
             error=error,
-            line={"what": event.kind, "id": event.id},
+            line=_name(event),
         )
         self._reporter.report(trouble)
 
@@ -175,11 +175,16 @@ class Deliverer:
             return self._failed(event, reason)
         retry_at = until or self._clock.now() + self._backoff[event.attempt - 1]
         log.warning(
-            "delivery waits", what=event.kind, id=event.id, result="retry", reason=reason,
+            "delivery waits", **_name(event), result="retry", reason=reason,
             attempt=event.attempt, next=retry_at.isoformat(),
         )  # fmt: skip
         return Delivery(id=event.id, token=event.token, retry_at=retry_at, reason=reason)
 
     def _failed(self, event: Event, reason: str) -> Delivery:
-        log.error("delivery given up", what=event.kind, id=event.id, result="failed", reason=reason)
+        log.error("delivery given up", **_name(event), result="failed", reason=reason)
         return Delivery(id=event.id, token=event.token, reason=reason)
+
+
+def _name(event: Event) -> dict[str, Any]:
+    """Return what every line about an event has."""
+    return {"what": event.kind, "id": event.id, "lane": event.key}

@@ -40,7 +40,13 @@ async def rescue(store: Store, clock: Clock, watches: Watches, reporter: Reporte
             back = end.state == State.PENDING
             requeued, buried = requeued + back, buried + (not back)
             result = "retry" if back else end.state
-            line = {"what": "job", "id": end.id, "result": result, "reason": end.reason}
+            line = {
+                "what": "job",
+                "id": end.id,
+                "target": job.target,
+                "result": result,
+                "reason": end.reason,
+            }
             if back:
                 log.warning("lease expired", **line)
             else:

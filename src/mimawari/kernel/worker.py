@@ -225,7 +225,10 @@ class Worker:
         except asyncio.CancelledError:
             end = self._end_of_cancelled(run)
         except LeaseLost as error:
-            log.warning("lease lost", what=run.job.kind, id=run.job.id, reason=str(error))
+            log.warning(
+                "lease lost", what=run.job.kind, id=run.job.id, target=run.job.target,
+                reason=str(error),
+            )  # fmt: skip
         except Exception as error:  # noqa: BLE001 - a task may raise anything; the worker lives
             raised = error
             end = await self._end_of_error(run, error)

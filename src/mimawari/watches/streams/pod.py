@@ -8,6 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from mimawari.errors import BadInput, StoreDown, Wait
 from mimawari.ids import new_id
@@ -97,6 +98,8 @@ class PodWorker:
                 running.cancel()
 
     async def _run(self, monitor_id: str) -> None:
+        # This is a task of its own: whatever it logs, by whichever part, is about this monitor.
+        bind_contextvars(monitor_id=monitor_id)
         held = await self._claim(monitor_id)
         failures = 0
         while held is not None and not self._stop.is_set():
@@ -164,7 +167,7 @@ class PodWorker:
         if told is None:
             return None
         monitor = replace(held.monitor, status=step.status)
-        tell_log(monitor, step)
+        tell_log(monitor, step, held.zone)
         if step.is_end:
             return None
         return replace(

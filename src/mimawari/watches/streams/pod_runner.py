@@ -51,8 +51,9 @@ class PodRunner:
         # Where the first one of a shared pod is over, the pod has been there for long.
         if named and await cluster.create(make_pod(named[0], self._settings)):
             log.info(
-                "pod made", what=pod_name, result="created", image=self._settings.kubernetes_image
-            )
+                "pod made", monitor_id=named[0].id, what=pod_name, result="created",
+                image=self._settings.kubernetes_image,
+            )  # fmt: skip
 
     async def _delete(self, cluster: Cluster, pod_name: str) -> None:
         view = await cluster.find(pod_name)
@@ -62,7 +63,10 @@ class PodRunner:
             log.warning("not ours", what=pod_name, result="left alone", reason="its labels")
             return
         if await cluster.delete(pod_name):
-            log.info("pod deleted", what=pod_name, result="deleted", reason="nothing to monitor")
+            log.info(
+                "pod deleted", monitor_id=view.labels.get(LABEL_MONITOR), what=pod_name,
+                result="deleted", reason="nothing to monitor",
+            )  # fmt: skip
 
     async def wait_gone(self, monitor_id: str, until: datetime) -> bool:
         """Wait until the pod of a monitor is gone, unless others are in it too."""
@@ -75,7 +79,10 @@ class PodRunner:
             async with asyncio.timeout(left), open_cluster(self._settings) as cluster:
                 await self._see_gone(cluster, pod_name)
         except (TimeoutError, Transient, BadInput) as error:
-            log.warning("pod may be there still", what=pod_name, reason=str(error) or "timeout")
+            log.warning(
+                "pod may be there still", monitor_id=monitor_id, what=pod_name,
+                reason=str(error) or "timeout",
+            )  # fmt: skip
             return False
         return True
 

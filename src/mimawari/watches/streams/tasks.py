@@ -1,6 +1,11 @@
 """The round of the streams watch: one check of one stream."""
 
+from collections.abc import Mapping
+from datetime import tzinfo
+from typing import Any
+
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from mimawari.errors import BadInput
 from mimawari.kernel.context import Context
@@ -8,7 +13,8 @@ from mimawari.kernel.job import Job
 from mimawari.kernel.watch import task
 from mimawari.watches.streams import sync
 from mimawari.watches.streams.checking import check
-from mimawari.watches.streams.models import EventType, Monitor, Step
+from mimawari.watches.streams.events import write_facts
+from mimawari.watches.streams.models import EventType, Monitor, Notice, Step
 from mimawari.watches.streams.outside import CHECK, Web
 from mimawari.watches.streams.runner import member_of
 from mimawari.watches.streams.runners import in_pods
@@ -45,6 +51,12 @@ async def check_stream(job: Job, ctx: Context) -> None:
     monitor_id = job.args.get("monitor_id")
     if not isinstance(monitor_id, str):
         raise BadInput("these arguments are no check: monitor_id is missing")
+    # Whatever is logged on the way, by whichever part, is about this monitor.
+    with bound_contextvars(monitor_id=monitor_id):
+        await _check(monitor_id, job, ctx)
+
+
+async def _check(monitor_id: str, job: Job, ctx: Context) -> None:
     async with ctx.store.read() as reader:
         found = await sync.find_active(reader, monitor_id)
     if found is None or in_pods(ctx.settings):
@@ -62,14 +74,21 @@ async def check_stream(job: Job, ctx: Context) -> None:
         elif job.target is not None:
             tx.next_run(step.next_at, step.reason)
     if kept:
-        tell_log(monitor, step)
+        tell_log(monitor, step, ctx.settings.zone)
 
 
-def tell_log(monitor: Monitor, step: Step) -> None:
-    """Write down what a check that was kept has told."""
+def tell_log(monitor: Monitor, step: Step, zone: tzinfo) -> None:
+    """Log what a check that was kept has found."""
     for notice in step.notices:
         words = _WORDS.get(notice.type, str(notice.type))
-        facts = {name: value for name, value in notice.data.items() if name != "snapshot"}
-        log.info(words, monitor_id=monitor.id, what=str(notice.type), **facts)
+        log.info(words, monitor_id=monitor.id, what=str(notice.type), **_facts(notice, zone))
     if step.is_end:
         log.info("monitor ended", monitor_id=monitor.id, result=step.status, reason=step.reason)
+
+
+def _facts(notice: Notice, zone: tzinfo) -> Mapping[str, Any]:
+    """Return the data of a notice as its log line has it: flat, and without the picture."""
+    facts = write_facts(notice.data, zone)
+    facts.pop("snapshot", None)
+    segment = facts.pop("segment_info", None)
+    return facts | ({"segment_sequence": segment["sequence"]} if segment else {})
