@@ -37,6 +37,47 @@ async def test_5_4_a_manifest_that_failed_is_fetched_again_after_5_s(scene: Scen
     assert scene.told() == ["stream.started"]
 
 
+@pytest.mark.parametrize("path", [MASTER, LIST])
+@pytest.mark.parametrize("code", [403, 404, 410])
+async def test_5_4_a_manifest_that_is_not_there_yet_at_the_start_is_tried_again_after_5_s(
+    scene: Scene, path: str, code: int
+) -> None:
+    scene.put(starts_at=at(30), scheduled_at=at(30))
+    scene.order(path=path, do="status", code=code, times=1)
+    await scene.add(scheduled_start_time=at(30).isoformat())
+    await scene.pass_time(50)
+    # It began at 30; nobody is asked a second time for what works again by itself.
+    assert scene.times(MASTER) == [30, 35]
+    assert scene.segments()[0] >= 0
+    assert scene.times(RESOLVER) == [0, 30]
+
+
+async def test_10_2_a_manifest_that_stays_away_is_tried_on_and_a_new_address_is_asked_for(
+    scene: Scene,
+) -> None:
+    scene.put(starts_at=at(-60))
+    scene.order(path=MASTER, do="status", code=404, for_s=60)
+    await scene.add()
+    await scene.pass_time(70)
+    assert scene.times(MASTER)[:4] == [0, 5, 15, 35]
+    # The first answer is a moment old until 15 s have passed, and so is each one after it.
+    assert scene.times(RESOLVER)[:2] == [0, 15]
+    assert scene.segments()
+
+
+@pytest.mark.parametrize("scene", [{"streams_resolves": 1}], indirect=True)
+async def test_10_2_a_manifest_that_is_back_is_read_though_nobody_may_ask_for_a_new_address(
+    scene: Scene,
+) -> None:
+    scene.put(starts_at=at(-60))
+    scene.order(path=MASTER, do="status", code=404, for_s=20)
+    await scene.add()
+    await scene.pass_time(50)
+    assert scene.times(RESOLVER) == [0]
+    assert scene.times(MASTER) == [0, 5, 15, 35]
+    assert scene.segments()
+
+
 async def test_7_2_not_begun_is_waited_for_as_long_as_it_takes(scene: Scene) -> None:
     line = f'{{"error": "ERROR: [youtube] {VIDEO}: This live event will begin in 5 minutes."}}'
     scene.order(path=RESOLVER, do="status", code=200, body=line, type="application/json")

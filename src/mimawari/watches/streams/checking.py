@@ -90,7 +90,7 @@ class _Checking:
     def _is_asked_for(self) -> bool:
         source, now = self._state.source, self._now
         is_due = source.ask_at is None or source.ask_at <= now
-        is_lost = source.manifest_url is None or resolving.is_expiring(source, now)
+        is_lost = resolving.needs_address(source, now)
         return resolving.may_ask(source, now) and (is_due or is_lost or self._is_fault_due())
 
     def _is_fault_due(self) -> bool:

@@ -132,6 +132,9 @@ class Source:
     good_until: datetime | None = None
     list_url: str | None = None
     """The one of several lists that is read."""
+    is_refused: bool = False
+    """Whether the address was answered with 403, 404 or 410: a new one is asked for as soon as that
+    is permitted, and until then this one is tried again."""
     ask_at: datetime | None = None
     """When to ask again whether it is live still."""
     not_before: datetime | None = None

@@ -76,15 +76,14 @@ class _Look:
             found = await self._outside.fetch_playlist(url)
             if isinstance(found, Master):
                 raise NotPlaylist("the playlist names lists that name lists")
-        self._state = replace(self._state, source=replace(source, list_url=url))
+        self._state = replace(self._state, source=replace(source, list_url=url, is_refused=False))
         self._seen_at = self._outside.now()
         return found
 
     def fail_list(self, error: Exception) -> Read:
-        """Count that the playlist could not be had; one that is over is asked for anew."""
-        source = replace(self._state.source, list_url=None)
-        if isinstance(error, Refused) and error.is_over:
-            source = replace(source, manifest_url=None)
+        """Count that the playlist could not be had; a refused address is to be replaced."""
+        is_refused = isinstance(error, Refused) and error.is_over
+        source = replace(self._state.source, list_url=None, is_refused=is_refused)
         self._state = replace(self._state, source=source)
         return self._fail("manifest", error)
 

@@ -54,14 +54,20 @@ def _live(source: Source, answer: Answer, now: datetime) -> Source:
     )
     url = answer.manifest_url
     # One that is good for a while is kept: another one would have to be read from its top.
-    if url is None or (source.manifest_url is not None and not is_expiring(source, now)):
+    if url is None or not needs_address(source, now):
         return source
     return replace(
         source,
         manifest_url=url,
         list_url=None,
+        is_refused=False,
         good_until=parse_expiry(url) or now + GOOD_FOR,
     )
+
+
+def needs_address(source: Source, now: datetime) -> bool:
+    """Return whether a new address of the playlist is needed."""
+    return source.manifest_url is None or source.is_refused or is_expiring(source, now)
 
 
 def is_expiring(source: Source, now: datetime) -> bool:
