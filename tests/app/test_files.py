@@ -1,6 +1,7 @@
 """One file of all targets: what is exported changes nothing, and a bad file changes nothing."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,15 @@ async def test_all_that_is_wrong_is_told_at_once(system: System) -> None:
 async def test_a_callback_that_may_not_be_called_changes_nothing(system: System) -> None:
     with pytest.raises(BadInput, match="not public"):
         await put(system, ALL.replace("203.0.114.5", "127.0.0.1"))
+    assert yaml.safe_load(await written(system))["hot"] == []
+
+
+async def test_a_stream_that_can_never_be_reached_changes_nothing(system: System) -> None:
+    opened = {"streams_platforms": ("youtube", "hls")}
+    wide = replace(system, settings=system.settings.model_copy(update=opened))
+    text = ALL.replace("https://youtu.be/abcdefghijk", "https://10.0.0.1/a.m3u8")
+    with pytest.raises(BadInput, match=r"10\.0\.0\.1 is not public"):
+        await put(wide, text)
     assert yaml.safe_load(await written(system))["hot"] == []
 
 

@@ -85,6 +85,8 @@ NOT_A_CALLBACK = {
     "no scheme": "93.184.215.14/hook",
     "no host": "https:///hook",
     "a port that is none": "https://93.184.215.14:99999/hook",
+    "port 0": "https://93.184.215.14:0/hook",
+    "a space in the host": "https://93.184.215.14 evil/hook",
     "more than 512 letters": f"{CALLBACK}?{'x' * 500}",
     "nothing": "",
     "a list": [CALLBACK],

@@ -89,6 +89,12 @@ def test_what_cannot_be_added_is_refused_with_a_sentence(
     assert says in empty.run("add", *words).refused()
 
 
+def test_a_stream_that_can_never_be_reached_is_refused_with_what_to_do(empty: Screen) -> None:
+    words = ("add", "http://10.0.0.1/a.m3u8", "--callback", CALLBACK)
+    said = empty.run(*words, STREAMS_PLATFORMS="youtube,hls").refused()
+    assert said.endswith("add 10.0.0.1:80 to MIMAWARI_ALLOW_HOSTS")
+
+
 def test_a_stream_is_not_monitored_twice(filled: Screen) -> None:
     said = filled.run("add", "https://youtu.be/AAAAAAAAAA1", "--callback", CALLBACK).refused()
     assert said.endswith("is monitored already; stop that monitor first")

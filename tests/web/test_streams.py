@@ -209,6 +209,7 @@ async def test_a_monitor_is_added_with_all_that_was_typed(visitor: Browser) -> N
     [
         ({"stream_url": "https://example.org/"}, "youtube"),
         ({"callback_url": "ftp://x"}, "callback"),
+        ({"callback_url": "https://10.0.0.1/"}, "MIMAWARI_ALLOW_HOSTS"),
         ({"check_interval_sec": "0"}, "Look every (seconds)"),
         ({"check_interval_sec": "2.5"}, "Look every (seconds)"),
         ({"silence_db_threshold": "low"}, "Silent means below (dB): give a number"),

@@ -62,7 +62,8 @@ async def check_callback(guard: Guard, url: str) -> None:
             f" without a password and of at most {MOST_LETTERS} letters",
             code="INVALID_URL",
         )
-    await guard.addresses(parsed.host, parsed.port or _PORTS[parsed.scheme])
+    port = _PORTS[parsed.scheme] if parsed.port is None else parsed.port
+    await guard.addresses(parsed.host, port)
 
 
 async def post(

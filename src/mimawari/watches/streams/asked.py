@@ -1,5 +1,6 @@
 """What people ask for: add a monitor, stop one."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -16,10 +17,12 @@ from mimawari.watches.streams.models import ACTIVE, Monitor, Status
 from mimawari.watches.streams.reads import View
 from mimawari.watches.streams.refusals import INVALID_URL, Duplicate, TooMany
 from mimawari.watches.streams.runners import open_runner, start_in, stop_in
-from mimawari.watches.streams.urls import parse_stream
+from mimawari.watches.streams.urls import check_stream, parse_stream, platform_of
 
 MADE_A_MINUTE = 10
 MINUTE = timedelta(minutes=1)
+LOOK_UP_FOR = timedelta(seconds=5)
+"""How long the names of a new monitor's addresses are looked up before they are taken as given."""
 GONE_FOR = timedelta(seconds=30)
 """How long whoever stops a monitor waits for its runner to be gone."""
 
@@ -35,7 +38,7 @@ class Client:
 async def add(system: System, asked: MonitorIn, client: Client) -> Monitor:
     """Monitor a stream from now on, unless it is monitored already or there are too many."""
     monitor = make_monitor(system.settings, asked)
-    await check_callback_of(system.settings, asked.callback_url)
+    await check_addresses(system.settings, monitor)
     now = system.clock.now()
     monitor = replace(monitor, created_at=now)
     async with system.store.edit() as tx:
@@ -74,14 +77,18 @@ async def keep_new(tx: Tx, monitor: Monitor, settings: Settings, created_by: str
     await start_in(tx, monitor, settings)
 
 
-async def check_callback_of(settings: Settings, url: str) -> None:
-    """Refuse a callback that may never be called."""
+async def check_addresses(settings: Settings, monitor: Monitor) -> None:
+    """Refuse a stream that may never be fetched, or a callback that may never be called."""
+    guard = Guard.of(settings)
     try:
-        await check_callback(Guard.of(settings), url)
+        async with asyncio.timeout(LOOK_UP_FOR.total_seconds()):
+            await check_callback(guard, monitor.callback_url)
+            if platform_of(monitor.stream_url) == "hls":
+                await check_stream(guard, monitor.stream_url)
     except BadInput as error:
         raise BadInput(str(error), code=INVALID_URL) from error
-    except Transient:
-        # A name that is not known now may be known by the time it is called.
+    except (Transient, TimeoutError):
+        # A name that is not known now may be known by the time it is needed.
         return
 
 

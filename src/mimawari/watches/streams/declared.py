@@ -41,7 +41,7 @@ def _write(monitor: Monitor) -> Mapping[str, Any]:
 
 
 async def _check(monitor: Monitor, settings: Settings) -> None:
-    await asked.check_callback_of(settings, monitor.callback_url)
+    await asked.check_addresses(settings, monitor)
 
 
 async def _keep(tx: Tx, monitor: Monitor, keeping: Keeping) -> None:

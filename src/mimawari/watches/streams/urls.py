@@ -1,8 +1,10 @@
 """Which stream an address names: many spellings, one stream."""
 
+import re
 from urllib.parse import urlsplit, urlunsplit
 
 from mimawari.errors import BadInput
+from mimawari.net.guard import Guard
 from mimawari.sites.youtube import parse_video_id, watch_url
 
 MOST_LETTERS = 512
@@ -10,6 +12,11 @@ _HOSTS = {
     "twitch": ("twitch.tv", "www.twitch.tv", "m.twitch.tv"),
     "niconico": ("live.nicovideo.jp", "live2.nicovideo.jp", "sp.live.nicovideo.jp"),
 }
+_PATHS = {
+    "twitch": re.compile(r"/(?!(?:directory|videos|settings|downloads)$)[A-Za-z0-9_]{1,25}"),
+    "niconico": re.compile(r"/(?:watch|gate)/(?:(?:lv|co|ch)[0-9]+|user/[0-9]+)"),
+}
+"""What leads to one stream there; the other pages of a platform never do."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -37,11 +44,13 @@ def _parse(url: str, platform: str) -> str:
     host = (parts.hostname or "").rstrip(".")
     if platform in _HOSTS:
         path = parts.path.rstrip("/")
-        if host not in _HOSTS[platform] or not path or port not in {None, 80, 443}:
+        is_stream = _PATHS[platform].fullmatch(path) is not None
+        if host not in _HOSTS[platform] or not is_stream or port not in {None, 80, 443}:
             raise _refused(platform)
         return f"https://{_HOSTS[platform][0]}{path}"
     if not host or not parts.path.endswith(".m3u8"):
         raise _refused(platform)
+    host = f"[{host}]" if ":" in host else host
     where = host if port in {None, _PORTS[parts.scheme]} else f"{host}:{port}"
     return urlunsplit((parts.scheme, where, parts.path, parts.query, ""))
 
@@ -49,6 +58,13 @@ def _parse(url: str, platform: str) -> str:
 def _refused(platform: str) -> BadInput:
     hint = "an address that ends in .m3u8" if platform == "hls" else "the address of one stream"
     return BadInput(f"this is no stream of {platform}; give {hint}", code="INVALID_URL")
+
+
+async def check_stream(guard: Guard, stream_url: str) -> None:
+    """Raise Forbidden if nothing may be fetched from a playlist's host."""
+    parts = urlsplit(stream_url)
+    port = _PORTS[parts.scheme] if parts.port is None else parts.port
+    await guard.addresses(parts.hostname or "", port)
 
 
 def platform_of(stream_url: str) -> str:
