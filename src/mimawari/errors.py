@@ -44,11 +44,17 @@ class Blocked(JobError):
 
 
 class Transient(JobError):
-    """It did not work now and may work later, not before `until` where the site said so."""
+    """It did not work now and may work later, not before `until` where the site said so.
 
-    def __init__(self, message: str, *, until: datetime | None = None) -> None:
+    It is `unsent` where the request has certainly not reached the site.
+    """
+
+    def __init__(
+        self, message: str, *, until: datetime | None = None, unsent: bool = False
+    ) -> None:
         super().__init__(message)
         self.until = until
+        self.unsent = unsent
 
 
 class Invalid(JobError):

@@ -163,11 +163,16 @@ class Scene:
 
 @asynccontextmanager
 async def open_scene(
-    store: SqlStore, clock: VirtualClock, catalogue: Catalogue, **given: Any
+    store: SqlStore,
+    clock: VirtualClock,
+    catalogue: Catalogue,
+    broken: Exception | None = None,
+    **given: Any,
 ) -> AsyncIterator[Scene]:
-    """Open the watch on a store."""
+    """Open the watch on a store; where it is given, the way to the site breaks once like this."""
     world = World(clock, (catalogue,), 1)
-    inside = httpx2.ASGITransport(app=world)
+    inside: httpx2.AsyncBaseTransport = httpx2.ASGITransport(app=world)
+    inside = inside if broken is None else _Breaking(inside, broken)
     with TemporaryDirectory() as folder:
         usual = {
             "google_books_url": ADDRESS, "books_key": SecretStr("a-key"), "data": Path(folder)
@@ -179,9 +184,24 @@ async def open_scene(
 
 @asynccontextmanager
 async def _open(
-    store: SqlStore, clock: VirtualClock, settings: Settings, inside: httpx2.ASGITransport
+    store: SqlStore, clock: VirtualClock, settings: Settings, inside: httpx2.AsyncBaseTransport
 ) -> AsyncIterator[Rounds]:
     async with open_ways(settings, store, clock, inside=inside) as ways:
         watches = Watches([watch], settings)
         destinations = watches.open_destinations(store, clock)
         yield Rounds(store, clock, watches, destinations, partial(Fetcher, ways))
+
+
+class _Breaking(httpx2.AsyncBaseTransport):
+    """A way that breaks at the first request for volumes, as the guard or the network would."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport, error: Exception) -> None:
+        self._inner = inner
+        self._error: Exception | None = error
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        error = self._error
+        if error is not None and "volumes" in request.url.path:
+            self._error = None
+            raise error
+        return await self._inner.handle_async_request(request)

@@ -174,6 +174,12 @@ class Visitor:
         first, last = self.seen[grant.id]
         self.seen[grant.id] = (first, min(last, self.passed))
 
+    async def give_back(self) -> None:
+        await self.clock.advance(self.dice.randrange(30) * SECOND)
+        grant = self.open.pop(self.dice.choice(list(self.open)))
+        await self.store.limiter.release(grant)
+        del self.seen[grant.id]
+
 
 @pytest.mark.parametrize(
     ("limit", "settles", "windows"),
@@ -190,6 +196,36 @@ async def test_no_window_holds_more_than_the_limit(
             await visitor.settle()
     assert fullest_window(list(visitor.seen.values()), limit.per) == limit.count
     assert len(visitor.seen) > 0.8 * limit.count * windows
+
+
+async def test_no_window_holds_more_and_none_is_lost_where_some_are_given_back(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    limit = Limit("site", 5, HOUR, apart=MICROSECOND)
+    visitor = Visitor(store, clock, limit, Random(3))
+    while visitor.passed < 10 * HOUR:
+        await visitor.ask()
+        if visitor.open and visitor.dice.random() < 0.5:
+            await visitor.give_back()
+        elif visitor.open and visitor.dice.random() < 0.5:
+            await visitor.settle()
+    assert fullest_window(list(visitor.seen.values()), HOUR) == 5
+    assert len(visitor.seen) > 0.6 * 5 * 10
+
+
+async def test_what_is_given_back_takes_no_place_and_still_keeps_the_next_one_apart(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    start = clock.now()
+    grant = await granted(store)
+    for _ in range(2):
+        await store.limiter.release(grant)
+        assert await store.limiter.used(HOURLY) == 0
+    assert (await refused(store)).until == start + HOUR / 5
+    for _ in range(5):
+        await clock.advance(HOUR / 5)
+        await granted(store)
+    assert await store.limiter.used(HOURLY) == 5
 
 
 async def test_no_window_holds_more_over_restarts_and_turned_clocks(

@@ -318,3 +318,28 @@ async def test_leave_may_be_tried_for_without_waiting(store: SqlStore, clock: Vi
     assert wait is not None
     assert (wait.reason, wait.blocked_by) == ("hourly_limit", "limit x")
     assert (await ctx.use()).limit == "x"
+
+
+async def test_the_next_request_is_made_under_the_limit_that_was_asked_last(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    looks, asks = Limit("looks", 5, HOUR), Limit("asks", 5, HOUR)
+    ctx = context(store, clock, looks, asks)
+    await ctx.limit("looks", caller="worker")
+    assert await ctx.try_limit("asks", caller="worker") is None
+    grant = await ctx.use()
+    assert grant.limit == "asks"
+    await ctx.unused(grant)
+    await ctx.settle()
+    assert (await store.limiter.used(asks), await store.limiter.used(looks)) == (0, 1)
+
+
+async def test_leave_that_is_given_back_is_not_counted_as_sent(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    limit = Limit("one", 5, HOUR)
+    ctx = context(store, clock, limit)
+    await ctx.limit("one", caller="worker")
+    await ctx.give_back()
+    await ctx.give_back()
+    assert (ctx.grants, ctx.sent, await store.limiter.used(limit)) == ([], 0, 0)

@@ -17,8 +17,8 @@ from mimawari.kernel.limits import VALID_FOR
 from mimawari.kernel.values import BreakerPolicy
 from mimawari.net.page import Known, Outcome, Page, Verdict
 from mimawari.sim.world import World
-from tests.net.fetching import SITE, Ground, open_ground
-from tests.net.sockets import open_trap
+from tests.net.fetching import SITE, WATCHES, Ground, open_ground
+from tests.net.sockets import free_port, open_trap
 from tests.sim.ground import PAGE, Toy, serve
 
 HOUR = timedelta(hours=1)
@@ -240,6 +240,19 @@ async def test_every_request_needs_leave_of_its_own_also_a_hop(scene: Scene) -> 
         await fetcher.fetch(SITE, f"{scene.address}/toy/old")
     assert wait.value.blocked_by == "limit few"
     assert scene.seen() == 1
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["no connection", "a broken reply"])
+async def test_only_what_may_have_been_sent_counts(scene: Scene, *, is_there: bool) -> None:
+    if is_there:
+        scene.order(do="reset", path="/toy/page")
+    fetcher = await scene.ground.fetcher("few")
+    address = scene.address if is_there else f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(Transient):
+        await fetcher.fetch(SITE, f"{address}/toy/page")
+    few = WATCHES.limit("few")
+    assert await scene.ground.store.limiter.used(few) == int(is_there)
+    assert scene.seen() == int(is_there)
 
 
 async def test_leave_that_has_run_out_is_not_used(scene: Scene, clock: VirtualClock) -> None:

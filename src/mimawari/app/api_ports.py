@@ -145,9 +145,20 @@ def _limit(system: System, given: LimitIn) -> Limit:
 @router.post("/limits/settle")
 async def settle(system: SystemOf, given: SettledIn) -> DoneOut:
     """Take note that the request of a leave is over."""
-    nothing = Mark(system.clock.now(), "", 0.0)
-    await system.store.limiter.settle(Grant(given.name, given.grant_id, nothing, timedelta(0)))
+    await system.store.limiter.settle(_grant(system, given))
     return DoneOut()
+
+
+@router.post("/limits/release")
+async def release(system: SystemOf, given: SettledIn) -> DoneOut:
+    """Take back leave for a request that was certainly not sent."""
+    await system.store.limiter.release(_grant(system, given))
+    return DoneOut()
+
+
+def _grant(system: System, given: SettledIn) -> Grant:
+    nothing = Mark(system.clock.now(), "", 0.0)
+    return Grant(given.name, given.grant_id, nothing, timedelta(0))
 
 
 @router.post("/limits/hold")

@@ -27,7 +27,7 @@ class Context:
     """One job's view of the kernel."""
 
     __slots__ = (
-        "_asked", "_passed", "_unused", "clock", "committed", "grants", "http",
+        "_asked", "_passed", "_unused", "clock", "committed", "grants", "http", "sent",
         "settings", "store", "watches"
     )  # fmt: skip
 
@@ -39,6 +39,8 @@ class Context:
         self.committed = False
         self.grants: list[Grant] = []
         self._unused: list[Grant] = []
+        self.sent = 0
+        """How many requests, each with leave of its own, may have reached a site."""
         self._asked: tuple[str, str] | None = None
         self._passed: set[str] = set()
         self.watches = watches
@@ -69,7 +71,8 @@ class Context:
             return verdict
         self._asked = (name, caller)
         self.grants.append(verdict)
-        self._unused.append(verdict)
+        # The next request is this one's, whatever else there is leave for.
+        self._unused.insert(0, verdict)
         return None
 
     async def _acquire(self, name: str, caller: str) -> Grant:
@@ -122,8 +125,19 @@ class Context:
 
     async def used(self, grant: Grant) -> None:
         """Say that the request of a grant is over."""
+        self.sent += 1
         await self.store.limiter.settle(grant)
         self.grants.remove(grant)
+
+    async def unused(self, grant: Grant) -> None:
+        """Give back a grant whose request has certainly not reached the site."""
+        await self.store.limiter.release(grant)
+        self.grants.remove(grant)
+
+    async def give_back(self) -> None:
+        """Give back the leave at hand, if there is any: the request for it was not made."""
+        if self._unused:
+            await self.unused(self._unused.pop(0))
 
     async def peek(self, name: str) -> None:
         """Raise until when there is no leave under a limit, if that is long; take none."""

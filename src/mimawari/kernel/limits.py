@@ -41,16 +41,21 @@ def reason_of(limit: Limit) -> str:
 
 
 def wait_for(
-    limit: Limit, given: Sequence[Given], hold: Hold | None, now: Mark
+    limit: Limit,
+    given: Sequence[Given],
+    hold: Hold | None,
+    now: Mark,
+    returned: Given | None = None,
 ) -> tuple[timedelta, str]:
     """Tell how long to wait before the next grant, and why; `given` is newest first.
 
     The site counts a request somewhere between its grant and its settling. So the one that is
-    `count` places back must have been settled for a whole window before another may start.
+    `count` places back must have been settled for a whole window before another may start. One
+    that was given back was never counted by the site, but we do not try again at once after it.
     """
     waits = [(NOTHING, "")]
-    if given:
-        since = now.elapsed_since(given[0].granted)
+    for last in (*given[:1], *((returned,) if returned else ())):
+        since = now.elapsed_since(last.granted)
         waits.append((limit.spacing - since, reason_of(limit)))
     if len(given) >= limit.count:
         waits.append((_left_in_window(limit, given[limit.count - 1], now), reason_of(limit)))

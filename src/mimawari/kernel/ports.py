@@ -148,6 +148,12 @@ class Limiter(Protocol):
     async def settle(self, grant: Grant) -> None:
         """Say that the request is over, which frees its place in the window sooner."""
 
+    async def release(self, grant: Grant) -> None:
+        """Give back leave for a request that was certainly not sent.
+
+        It takes no place in the window any more; the least time to the next grant still holds.
+        """
+
     async def hold(self, name: str, until: datetime, reason: str) -> None:
         """Give no leave before a time, as a site's Retry-After asks."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import httpx2
 
 from mimawari.errors import Invalid, Transient
+from mimawari.net.guard import Forbidden
 from mimawari.net.page import Site
 
 GZIP = 31
@@ -16,6 +17,8 @@ ZIPPED = frozenset({"gzip", "x-gzip"})
 CONNECT_SECONDS = 10.0
 MOST_KEPT = 64 * 1024
 STEP = 1024 * 1024
+UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""Raised before a connection was there to send anything on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,18 @@ async def exchange(transport: httpx2.AsyncBaseTransport, ask: Ask, site: Site) -
         async with asyncio.timeout(seconds):
             return await _ask(transport, request, site)
     except (TimeoutError, httpx2.TimeoutException) as error:
-        raise Timeout(f"{ask.url.host} took longer than {seconds:g} s") from error
+        unsent = isinstance(error, UNSENT)
+        raise Timeout(f"{ask.url.host} took longer than {seconds:g} s", unsent=unsent) from error
     except httpx2.HTTPError as error:
         words = str(error) or type(error).__name__
-        raise Transient(f"{ask.url.host} could not be read: {words}") from error
+        unsent = isinstance(error, UNSENT)
+        raise Transient(f"{ask.url.host} could not be read: {words}", unsent=unsent) from error
+
+
+def is_unsent(error: BaseException) -> bool:
+    """Return whether a request that failed has certainly not reached its site."""
+    # What the guard forbids is refused before anything is dialled.
+    return isinstance(error, Forbidden) or (isinstance(error, Transient) and error.unsent)
 
 
 async def _ask(transport: httpx2.AsyncBaseTransport, request: httpx2.Request, site: Site) -> Reply:

@@ -204,6 +204,8 @@ class Gate:
         self._server: asyncio.Server | None = None
         self._port = 0
         self._tunnels: set[asyncio.Task[None]] = set()
+        self.dialed = 0
+        """How many connections have come about."""
 
     @property
     def address(self) -> str:
@@ -255,6 +257,7 @@ class Gate:
             return
         target = _target_of(request)
         stream = await self._dial(target)
+        self.dialed += 1
         meter = _Meter(self._bounds.tunnel_bytes)
         try:
             if target.path is None:

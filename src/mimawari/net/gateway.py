@@ -107,6 +107,10 @@ class GatewayLimiter:
         """Say that the request is over, which frees its place in the window sooner."""
         await self._gateway.post("/limits/settle", {"name": grant.limit, "grant_id": grant.id})
 
+    async def release(self, grant: Grant) -> None:
+        """Give back leave for a request that was certainly not sent."""
+        await self._gateway.post("/limits/release", {"name": grant.limit, "grant_id": grant.id})
+
     async def hold(self, name: str, until: datetime, reason: str) -> None:
         """Give no leave before a time, as a site's Retry-After asks."""
         body = {"name": name, "until": until.isoformat(), "reason": one_line(reason)}

@@ -241,9 +241,9 @@ class Guard:
         try:
             answers = await self._resolve(name, port)
         except OSError as error:
-            raise Transient(f"{name} does not resolve: {error}") from error
+            raise Transient(f"{name} does not resolve: {error}", unsent=True) from error
         if not answers:
-            raise Transient(f"{name} does not resolve: it has no addresses")
+            raise Transient(f"{name} does not resolve: it has no addresses", unsent=True)
         try:
             return tuple(dict.fromkeys(ip_address(answer) for answer in answers))
         except ValueError as error:

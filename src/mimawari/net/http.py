@@ -10,7 +10,7 @@ import httpx2
 
 from mimawari.errors import BadInput, Invalid, JobError, StoreDown, Transient
 from mimawari.kernel.context import Context
-from mimawari.net.exchange import Ask, Reply, Timeout, exchange
+from mimawari.net.exchange import Ask, Reply, Timeout, exchange, is_unsent
 from mimawari.net.page import Known, Outcome, Page, Site, Verdict
 from mimawari.net.proxies import ProxyUrl
 from mimawari.net.verdict import judge, may_hold_challenge, parse_retry_after
@@ -37,6 +37,11 @@ class Fetcher:
         self.gate = ways.gate.address
         self._ways = ways
         self._context = context
+
+    @property
+    def dialed(self) -> int:
+        """How many connections those have opened who dial by themselves, through the gate."""
+        return self._ways.gate.dialed
 
     async def fetch(
         self,
@@ -122,14 +127,21 @@ class Fetcher:
     async def _asking(self, site: Site, ask: Ask) -> AsyncIterator[tuple[Line, ProxyUrl | None]]:
         """Hold leave for one request, of whatever kind, and settle it in the end."""
         ways, job = self._ways, self._context
-        await job.enter(site.name)
-        pause_for = await ways.robots.obey(site, ask, job.caller)
+        try:
+            await job.enter(site.name)
+            pause_for = await ways.robots.obey(site, ask, job.caller)
+        except (JobError, BadInput):
+            with suppress(StoreDown):
+                await job.give_back()
+            raise
         grant = await job.use()
         proxy = ways.egress.current
         line = Line(ways.clock, job.caller, site, ask)
+        unsent = False
         try:
             yield line, proxy
         except (JobError, BadInput) as error:
+            unsent = is_unsent(error)
             line.failed(error)
             if isinstance(error, Transient):
                 late = isinstance(error, Timeout)
@@ -138,8 +150,8 @@ class Fetcher:
         finally:
             # What cannot be told now counts for longer, which is the polite mistake.
             with suppress(StoreDown):
-                await job.used(grant)
-                if pause_for:
+                await (job.unused(grant) if unsent else job.used(grant))
+                if pause_for and not unsent:
                     pause = f"robots.txt asks for {pause_for.total_seconds():g} s between requests"
                     await job.hold(ways.clock.now() + pause_for, pause)
 

@@ -13,7 +13,7 @@ from mimawari.errors import BadInput, JobError, Transient
 from mimawari.kernel.context import PATIENCE
 from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.values import Grant, Limit
-from mimawari.net.exchange import Ask, Reply, exchange
+from mimawari.net.exchange import Ask, Reply, exchange, is_unsent
 from mimawari.net.page import Site
 
 AGENT = "mimawari"
@@ -127,12 +127,17 @@ class Robots:
         return b""
 
     async def _ask(self, leave: Grant, ask: Ask, caller: str) -> Reply:
+        limiter = self.store.limiter
+        unsent = False
         try:
             reply = await exchange(self.transport, ask, Site(name="robots"))
-        except JobError as error:
+        except (JobError, BadInput) as error:
+            unsent = is_unsent(error)
+            if isinstance(error, BadInput):
+                raise
             raise Transient(f"the robots.txt of {ask.url.host} cannot be read: {error}") from error
         finally:
-            await self.store.limiter.settle(leave)
+            await (limiter.release if unsent else limiter.settle)(leave)
         log.info(
             "asked", who=caller, what=f"GET {ask.url}", status=reply.status,
             result="ok", next=f"again in {KEEP_FOR}",

@@ -1,6 +1,7 @@
 """The limiter: every grant is a row, so that restarts and other processes know of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,8 +19,24 @@ from mimawari.store.sql.tables import grants, limits
 from mimawari.text import one_line
 
 _MICROSECOND = timedelta(microseconds=1)
+_RETURNED = 0
+"""The number of the grant that was given back last, until there is a new one."""
 
 log = structlog.get_logger(component="limiter")
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """The newest grants of a limit, newest first, and the one that was given back last."""
+
+    numbers: Sequence[int]
+    given: Sequence[Given]
+    returned: Given | None
+
+    def kept_from(self, limit: Limit, number: int) -> int:
+        """Return the oldest number that is still needed once a grant has this number."""
+        numbers = (number, *self.numbers)
+        return numbers[limit.count - 1] if len(numbers) >= limit.count else _RETURNED + 1
 
 
 class SqlLimiter:
@@ -34,8 +51,14 @@ class SqlLimiter:
         def work(session: Session) -> Grant | Wait:
             given = self._lock(session, limit.name)
             now = self._database.clock.mark()
-            wait = self._wait(session, limit, now)
-            return wait or self._give(session, limit, caller, now, given + 1)
+            past = _find_past(session, limit)
+            wait = self._wait(session, limit, past, now)
+            if wait is not None:
+                return wait
+            number = given + 1
+            grant, row = _make_grant(limit, caller, now, number)
+            self._give(session, limit, row, past.kept_from(limit, number))
+            return grant
 
         verdict = await self._database.run(work)
         self._log(limit, caller, verdict)
@@ -50,6 +73,20 @@ class SqlLimiter:
 
         def work(session: Session) -> None:
             session.execute(update(grants).where(row, earlier).values(values))
+
+        await self._database.run(work)
+
+    async def release(self, grant: Grant) -> None:
+        """Give back leave for a request that was certainly not sent."""
+        ours = grants.c.limit_name == grant.limit
+        row = ours & (grants.c.id == grant.id) & (grants.c.number != _RETURNED)
+
+        def work(session: Session) -> None:
+            self._lock(session, grant.limit)
+            if session.execute(select(grants.c.id).where(row)).first() is None:
+                return
+            session.execute(delete(grants).where(ours, grants.c.number == _RETURNED))
+            session.execute(update(grants).where(row).values(number=_RETURNED))
 
         await self._database.run(work)
 
@@ -79,13 +116,15 @@ class SqlLimiter:
     async def peek(self, limit: Limit) -> Wait | None:
         """Tell what `acquire` would wait for, without taking anything."""
         now = self._database.clock.mark()
-        return await self._database.look(lambda session: self._wait(session, limit, now))
+        return await self._database.look(
+            lambda session: self._wait(session, limit, _find_past(session, limit), now)
+        )
 
     async def used(self, limit: Limit) -> int:
         """Count the grants that the site may still hold against us, up to the limit's count."""
         now = self._database.clock.mark()
-        given = await self._database.look(lambda session: _list_given(session, limit))
-        return count_used(limit, given, now)
+        past = await self._database.look(lambda session: _find_past(session, limit))
+        return count_used(limit, past.given, now)
 
     def _lock(self, session: Session, name: str) -> int:
         upsert = self._database.dialect.upsert(limits, {"name": name, "given": 0}, {"name": name})
@@ -94,29 +133,17 @@ class SqlLimiter:
         given: int = session.execute(query).scalar_one()
         return given
 
-    def _wait(self, session: Session, limit: Limit, now: Mark) -> Wait | None:
-        given = _list_given(session, limit)
+    def _wait(self, session: Session, limit: Limit, past: _Past, now: Mark) -> Wait | None:
         held = select(limits).where(limits.c.name == limit.name)
         hold = _hold(session.execute(held).first())
-        span, reason = wait_for(limit, given, hold, now)
+        span, reason = wait_for(limit, past.given, hold, now, past.returned)
         if span <= NOTHING:
             return None
         return Wait(self._database.clock.now() + span, reason, f"limit {limit.name}")
 
-    def _give(self, session: Session, limit: Limit, caller: str, now: Mark, number: int) -> Grant:
-        grant = Grant(limit.name, new_id(), now, START_FOR)
-        row = {
-            "limit_name": limit.name,
-            "number": number,
-            "id": grant.id,
-            "caller": caller,
-            "boot": now.boot,
-            "granted_at": now.wall,
-            "granted_ticks": now.ticks,
-            "settled_at": now.wall + VALID_FOR,
-            "settled_ticks": now.ticks + VALID_FOR.total_seconds(),
-        }
-        past = (grants.c.limit_name == limit.name) & (grants.c.number <= number - limit.count)
+    def _give(self, session: Session, limit: Limit, row: Mapping[str, Any], kept_from: int) -> None:
+        past = (grants.c.limit_name == limit.name) & (grants.c.number < kept_from)
+        number = row["number"]
         statements: Sequence[Executable] = (
             insert(grants).values(row),
             update(limits).where(limits.c.name == limit.name).values(given=number),
@@ -124,7 +151,6 @@ class SqlLimiter:
         )
         for statement in statements:
             session.execute(statement)
-        return grant
 
     def _log(self, limit: Limit, caller: str, verdict: Grant | Wait) -> None:
         now = self._database.clock.now()
@@ -141,10 +167,36 @@ class SqlLimiter:
         )
 
 
-def _list_given(session: Session, limit: Limit) -> list[Given]:
+def _make_grant(
+    limit: Limit, caller: str, now: Mark, number: int
+) -> tuple[Grant, Mapping[str, Any]]:
+    grant = Grant(limit.name, new_id(), now, START_FOR)
+    row = {
+        "limit_name": limit.name,
+        "number": number,
+        "id": grant.id,
+        "caller": caller,
+        "boot": now.boot,
+        "granted_at": now.wall,
+        "granted_ticks": now.ticks,
+        "settled_at": now.wall + VALID_FOR,
+        "settled_ticks": now.ticks + VALID_FOR.total_seconds(),
+    }
+    return grant, row
+
+
+def _find_past(session: Session, limit: Limit) -> _Past:
     newest = select(grants).where(grants.c.limit_name == limit.name)
-    newest = newest.order_by(grants.c.number.desc()).limit(limit.count)
-    return [_given(row) for row in session.execute(newest)]
+    # The one that was given back comes first, then those that count, newest first.
+    order = ((grants.c.number == _RETURNED).desc(), grants.c.number.desc())
+    rows = session.execute(newest.order_by(*order).limit(limit.count + 1)).all()
+    returned = [_given(row) for row in rows if row.number == _RETURNED]
+    counted = [row for row in rows if row.number != _RETURNED][: limit.count]
+    return _Past(
+        numbers=[row.number for row in counted],
+        given=[_given(row) for row in counted],
+        returned=returned[0] if returned else None,
+    )
 
 
 def _given(row: Row[Any]) -> Given:

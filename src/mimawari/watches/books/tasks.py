@@ -74,6 +74,7 @@ def _may_look_again(step: Step, ctx: Context) -> bool:
 
 async def _fetch(job: Job, ctx: Context, step: Step, call: Call) -> VolumesPage | None:
     """Ask for a page; None where the site has no more calls for us today."""
+    sent_before = ctx.sent
     try:
         found = await google_books.fetch_volumes(
             ctx.http,
@@ -84,7 +85,7 @@ async def _fetch(job: Job, ctx: Context, step: Step, call: Call) -> VolumesPage 
         _check(found)
     except Wait:
         async with ctx.store.edit() as tx:
-            await quota.release(tx, call)
+            await (quota.settle if ctx.sent > sent_before else quota.release)(tx, call)
         raise
     except QuotaUsedUp as error:
         until = max(error.until or ctx.clock.now(), _site_day_after(ctx.clock.now()))
@@ -93,7 +94,7 @@ async def _fetch(job: Job, ctx: Context, step: Step, call: Call) -> VolumesPage 
         await _end_by_quota(job, ctx, step, until, call)
         return None
     except (JobError, BadInput) as error:
-        await _count_failed(job, ctx, call, error)
+        await _count_failed(job, ctx, call, error, was_sent=ctx.sent > sent_before)
         raise
     return found
 
@@ -206,12 +207,14 @@ async def _end_by_quota(
     _tell_stop(step, run)
 
 
-async def _count_failed(job: Job, ctx: Context, call: Call, error: Exception) -> None:
-    """Count a call that failed, and end the run if it is not tried again."""
+async def _count_failed(
+    job: Job, ctx: Context, call: Call, error: Exception, *, was_sent: bool
+) -> None:
+    """Count a call that failed if it was made, and end the run if it is not tried again."""
     now = ctx.clock.now()
     is_last = job.attempt >= ATTEMPTS or isinstance(error, Invalid | Gone | BadInput)
     async with ctx.store.edit() as tx:
-        await quota.settle(tx, call)
+        await (quota.settle if was_sent else quota.release)(tx, call)
         held = await collecting.hold_step(tx, job, now) if is_last else None
         if held is None:
             return

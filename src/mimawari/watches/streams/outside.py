@@ -75,7 +75,13 @@ class Web:
             return await self._fetch_answer(base_url, urls.name_of(stream_url))
         resolver = youtube.open_resolver(self._ctx.http.gate)
         is_video = urls.platform_of(stream_url) == "youtube"
-        return await (resolver.resolve(stream_url) if is_video else resolver.find(stream_url))
+        dialed = self._ctx.http.dialed
+        try:
+            return await (resolver.resolve(stream_url) if is_video else resolver.find(stream_url))
+        finally:
+            # Where no connection came about, nobody was asked.
+            if self._ctx.http.dialed == dialed:
+                await self._ctx.give_back()
 
     async def _fetch_answer(self, base_url: str, name: str) -> Answer:
         try:
