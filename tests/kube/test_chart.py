@@ -45,6 +45,7 @@ def test_helm_finds_nothing_wrong_with_it(words: tuple[str, ...]) -> None:
         ("--set", "networkPolicy.monitorEgressCidrs={10.1.0.0/16}"),
         ("--set", "imagePullSecrets[0].name=registry", "--set", "secrets.more.A=b"),
         ("--set", "existingSecret=mine"),
+        ("--set", "gateway.tlsSecret=mine"),
     ],
 )
 def test_every_object_is_strictly_what_kubernetes_knows(words: tuple[str, ...]) -> None:
@@ -52,6 +53,26 @@ def test_every_object_is_strictly_what_kubernetes_knows(words: tuple[str, ...]) 
     assert len(drawn) > 8
     for one in drawn.values():
         kubernetes_validate.validate(one, "1.37", strict=True)
+
+
+def test_pods_of_monitors_are_given_the_secrets_of_registries() -> None:
+    words = [f"imagePullSecrets[{number}].name={name}" for number, name in enumerate("ab")]
+    data = draw("--set", ",".join(words))[("ConfigMap", "stream-monitor")]["data"]
+    assert data["MIMAWARI_KUBERNETES_PULL_SECRETS"] == "a,b"
+
+
+def test_the_gateway_serves_tls_with_the_secret_that_is_named() -> None:
+    drawn = draw("--set", "gateway.tlsSecret=mine")[("Deployment", "stream-monitor-gateway")]
+    spec = drawn["spec"]["template"]["spec"]
+    [container] = spec["containers"]
+    assert {one["name"]: one["value"] for one in container["env"]} == {
+        "MIMAWARI_TLS_CERT": "/tls/tls.crt",
+        "MIMAWARI_TLS_KEY": "/tls/tls.key",
+    }
+    assert {"name": "tls", "secret": {"secretName": "mine"}} in spec["volumes"]
+    assert "tls" in {one["name"] for one in container["volumeMounts"]}
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"]["scheme"] == "HTTPS"
 
 
 def test_a_field_that_kubernetes_does_not_know_is_noticed() -> None:

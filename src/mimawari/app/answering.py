@@ -1,6 +1,7 @@
 """What a process that answers people and pods has: the API with its pages, and the inner API."""
 
 import socket
+import ssl
 from dataclasses import dataclass
 
 from mimawari.app.api import make_app, make_internal_app
@@ -8,6 +9,7 @@ from mimawari.app.edge import Allowance
 from mimawari.app.keys import load_keys
 from mimawari.app.listening import Api, listen, start
 from mimawari.app.ops import System
+from mimawari.app.tls import load_tls
 from mimawari.settings import Settings
 from mimawari.store.sql.rates import SqlRates
 from mimawari.web.front import Front
@@ -15,7 +17,12 @@ from mimawari.web.pages import PAGES
 from mimawari.web.site import make_site
 
 
-def start_api(system: System, api_keys: tuple[bytes, ...], taken: socket.socket) -> Api:
+def start_api(
+    system: System,
+    api_keys: tuple[bytes, ...],
+    taken: socket.socket,
+    tls: ssl.SSLContext | None = None,
+) -> Api:
     """Serve the API and the pages on a socket."""
     rates = SqlRates(system.store.database)
     front = Front(
@@ -24,7 +31,7 @@ def start_api(system: System, api_keys: tuple[bytes, ...], taken: socket.socket)
         Allowance(rates, system.clock, system.settings.api_rate),
         system.reporter,
     )
-    return start(front, taken)
+    return start(front, taken, tls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +42,18 @@ class Doors:
     taken: socket.socket
     internal_key: bytes
     inside: socket.socket | None
+    tls: ssl.SSLContext | None = None
 
     @property
     def address(self) -> str:
         """Where people find us."""
         host, port = self.taken.getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "https" if self.tls else "http"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def answer(self, system: System) -> list[Api]:
         """Answer at each door."""
-        apis = [start_api(system, self.keys, self.taken)]
+        apis = [start_api(system, self.keys, self.taken, self.tls)]
         if self.inside is not None:
             apis.append(start(make_internal_app(system, self.internal_key), self.inside))
         return apis
@@ -53,9 +62,10 @@ class Doors:
 def take_doors(settings: Settings) -> Doors:
     """Take the addresses of the API, and of the inner API where there is a key to it."""
     keys = load_keys(settings)
+    tls = load_tls(settings)
     taken = listen(settings.host, settings.port)
     internal_key = settings.internal_key.get_secret_value().encode()
     inside = None
     if internal_key:
         inside = listen(settings.internal_host, settings.internal_port, "MIMAWARI_INTERNAL_PORT")
-    return Doors(keys, taken, internal_key, inside)
+    return Doors(keys, taken, internal_key, inside, tls)

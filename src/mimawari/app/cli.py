@@ -125,7 +125,7 @@ def link() -> None:
             return await make_once(opened.store.cache)
 
     found = settings()
-    show.say(f"http://{found.host}:{found.port}/login?once={run(work())}")
+    show.say(f"{found.scheme}://{found.host}:{found.port}/login?once={run(work())}")
 
 
 @app.command(name="why")

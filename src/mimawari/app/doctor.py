@@ -9,8 +9,10 @@ from mimawari.app.copying import list_tables
 from mimawari.app.keys import key_file
 from mimawari.app.ops import open_link, open_store, place
 from mimawari.app.reporting import open_outside
+from mimawari.app.tls import check_tls
 from mimawari.edges.checks import Check
 from mimawari.errors import BadInput, MimawariError
+from mimawari.kernel.clock import RealClock
 from mimawari.settings import FILE, Settings
 from mimawari.store.sql.contract import find_breaches
 from mimawari.store.sql.migrate import find_version
@@ -24,8 +26,9 @@ async def examine(settings: Settings) -> list[Check]:
     checks = [_python(), _sqlite(), _errors(settings), _streams(settings), _folder(settings)]
     if not checks[-1].ok:
         return checks
+    tls = check_tls(settings, RealClock().now())
     databases = await _database(settings)
-    return [*checks, _disk(settings), _keys(settings), *databases, await _redis(settings)]
+    return [*checks, _disk(settings), _keys(settings), tls, *databases, await _redis(settings)]
 
 
 def _python() -> Check:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -46,8 +47,8 @@ def listen(host: str, port: int, setting: str = "MIMAWARI_PORT") -> socket.socke
     return taken
 
 
-def start(app: App, taken: socket.socket) -> Api:
-    """Answer on a socket; the task ends soon after `should_exit` is set."""
+def start(app: App, taken: socket.socket, tls: ssl.SSLContext | None = None) -> Api:
+    """Answer on a socket, encrypted if asked for; the task ends soon after `should_exit` is set."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -57,5 +58,7 @@ def start(app: App, taken: socket.socket) -> Api:
         proxy_headers=False,
         timeout_graceful_shutdown=5,
     )
+    config.load()
+    config.ssl = tls
     server = Uvicorn(config)
     return server, asyncio.create_task(server.serve([taken]), name="api")

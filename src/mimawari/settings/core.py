@@ -3,7 +3,7 @@
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
 from platformdirs import user_data_path
@@ -14,6 +14,7 @@ from pydantic import (
     SecretStr,
     ValidationError,
     field_validator,
+    model_validator,
 )
 from pydantic_settings import NoDecode, SettingsConfigDict
 
@@ -84,6 +85,16 @@ class Settings(
         le=1_000_000,
         validation_alias=named("MIMAWARI_API_RATE"),
         description="Requests a minute each API client may make, over all API processes.",
+    )
+    tls_cert: Path | None = Field(
+        default=None,
+        validation_alias=named("MIMAWARI_TLS_CERT"),
+        description="The PEM file of the API's certificate with its chain; with it TLS is served.",
+    )
+    tls_key: Path | None = Field(
+        default=None,
+        validation_alias=named("MIMAWARI_TLS_KEY"),
+        description="The PEM file of the certificate's key, without a password.",
     )
     log_level: str = Field(
         default="info",
@@ -239,6 +250,17 @@ class Settings(
         if value.lower() not in {"debug", "info", "warning", "warn", "error"}:
             raise ValueError("must be debug, info, warning or error")
         return value.lower()
+
+    @model_validator(mode="after")
+    def _both_of_tls(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("MIMAWARI_TLS_CERT and MIMAWARI_TLS_KEY: set both, or neither")
+        return self
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of the API's addresses."""
+        return "http" if self.tls_cert is None else "https"
 
     @property
     def database(self) -> str:

@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 
+from annotated_types import Ge, Le
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings
 
@@ -23,6 +24,15 @@ def _platforms(value: tuple[str, ...]) -> tuple[str, ...]:
     if not value or not set(value) <= set(PLATFORMS):
         raise ValueError(f"must be some of {', '.join(PLATFORMS)}, comma-separated")
     return value
+
+
+def _names(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(re.fullmatch("[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", name) for name in value):
+        raise ValueError("must be names of Secrets like my-registry, comma-separated")
+    return value
+
+
+PullSecrets = Annotated[Words, AfterValidator(_names)]
 
 
 class StreamsSettings(BaseSettings):
@@ -113,6 +123,19 @@ class StreamsSettings(BaseSettings):
             default="stream-monitor",
             validation_alias=named("MIMAWARI_KUBERNETES_SECRET"),
             description="The Secret whose INTERNAL_API_KEY the pods are given; nothing else of it.",
+        )
+    )
+
+    kubernetes_pull_secrets: PullSecrets = Field(
+        default=(),
+        validation_alias=named("MIMAWARI_KUBERNETES_PULL_SECRETS"),
+        description="The Secrets by which the pods' image may be fetched, with commas between.",
+    )
+    kubernetes_start_for: Annotated[Duration, Ge(timedelta(seconds=10)), Le(timedelta(days=1))] = (
+        Field(
+            default=timedelta(minutes=10),
+            validation_alias=named("MIMAWARI_KUBERNETES_START_FOR"),
+            description="How long a pod may be pending before its monitors end as failed.",
         )
     )
 

@@ -26,6 +26,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{ .Values.image.repository }}:{{ .Values.image.tag }}
 {{- end }}
 
+{{/* The names of the secrets of registries, with commas between them. */}}
+{{- define "sm.pullSecrets" -}}
+{{- range $index, $secret := . }}{{ if $index }},{{ end }}{{ $secret.name }}{{ end -}}
+{{- end }}
+
 {{/* What every container may do: nothing but run. */}}
 {{- define "sm.confined" -}}
 runAsNonRoot: true
