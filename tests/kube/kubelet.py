@@ -71,6 +71,8 @@ class Kubelet:
     client: AsyncClient
     pods: dict[str, Running] = field(default_factory=dict)
     ended: dict[str, Running] = field(default_factory=dict)
+    pulls: bool = True
+    """Whether images can be fetched."""
     _numbers: "count[int]" = field(default_factory=lambda: count(secrets.randbelow(ADDRESSES)))
 
     async def run(self) -> None:
@@ -107,7 +109,8 @@ class Kubelet:
         # The server answers with a status, which the client takes for a binding.
         with suppress(ApiError, msgspec.ValidationError):
             await self.client.create(PodBinding(**vars_of(bound)), name)
-        running.work = asyncio.create_task(self._keep(running))
+        work = self._keep(running) if self.pulls else self._back_off(running)
+        running.work = asyncio.create_task(work)
 
     async def _keep(self, running: Running) -> None:
         """Run a container until it ends well, as OnFailure has it."""
@@ -123,6 +126,15 @@ class Kubelet:
                 await self._tell(running, "Succeeded")
                 return
             await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _back_off(self, running: Running) -> None:
+        """Leave a pod pending because its image cannot be fetched."""
+        waiting = {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}
+        status = {
+            "name": "monitor", "image": "stream-monitor:latest", "imageID": "", "ready": False,
+            "restartCount": 0, "state": {"waiting": waiting},
+        }  # fmt: skip
+        await self._tell(running, "Pending", containerStatuses=[status])
 
     def _start(self, running: Running, variables: Mapping[str, str]) -> BaseProcess:
         running.starts += 1

@@ -10,6 +10,7 @@ from typing import Any, cast
 import httpx2
 from lightkube import AsyncClient, KubeConfig
 from lightkube.core.exceptions import ConfigError
+from lightkube.models.core_v1 import PodStatus
 from lightkube.resources.core_v1 import Pod
 
 from mimawari.errors import BadInput, Transient
@@ -44,6 +45,13 @@ class PodView:
     reason: str | None = None
     message: str | None = None
     is_leaving: bool = False
+    waits_for: str | None = None
+    """Why it does not run yet, in the cluster's words."""
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it has not begun to run."""
+        return self.phase == "Pending" and not self.is_leaving
 
     @property
     def is_over(self) -> bool:
@@ -174,4 +182,18 @@ def _view(pod: Pod) -> PodView:
         reason=status.reason if status else None,
         message=status.message if status else None,
         is_leaving=meta.deletionTimestamp is not None,
+        waits_for=_waits_for(status) if status else None,
     )
+
+
+def _waits_for(status: PodStatus) -> str | None:
+    """Return what keeps a container from starting, else what keeps the pod from its node."""
+    containers = [*(status.initContainerStatuses or []), *(status.containerStatuses or [])]
+    waiting = [one.state.waiting for one in containers if one.state and one.state.waiting]
+    unmet = [one for one in status.conditions or [] if one.status == "False"]
+    told = [(one.reason, one.message) for one in waiting]
+    told += [(one.reason, one.message) for one in unmet]
+    for reason, message in told:
+        if reason:
+            return one_line(f"{reason}: {message}" if message else reason, most=300)
+    return None

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from mimawari.watches.streams.claiming import Claim
 from mimawari.watches.streams.events import write_moment
-from mimawari.watches.streams.models import ACTIVE, Monitor
+from mimawari.watches.streams.models import ACTIVE, Monitor, Status
 from mimawari.watches.streams.reads import Sending, View
 from mimawari.watches.streams.saved import write_config, write_state
 
@@ -70,13 +70,15 @@ class MonitorOut(BaseModel):
     health: HealthOut
     statistics: StatisticsOut
     created_at: str
-    reason: str | None = Field(default=None, description="Why it is over; only if it is.")
+    reason: str | None = Field(
+        default=None, description="Why it is over, or why it does not start."
+    )
 
     @classmethod
     def of(cls, view: View, zone: tzinfo) -> "MonitorOut":
         """Show a monitor."""
         monitor, last = view.monitor, view.last_check_at
-        is_over = monitor.status not in ACTIVE and view.reason is not None
+        is_told = monitor.status not in ACTIVE or monitor.status is Status.INITIALIZING
         return cls(
             monitor_id=monitor.id,
             stream_url=monitor.stream_url,
@@ -93,7 +95,7 @@ class MonitorOut(BaseModel):
                 silence_events=view.silences,
             ),
             created_at=write_moment(monitor.created_at, zone),
-            **({"reason": view.reason} if is_over else {}),
+            **({"reason": view.reason} if is_told and view.reason is not None else {}),
         )
 
 

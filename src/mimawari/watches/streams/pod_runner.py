@@ -1,9 +1,10 @@
 """Runs monitors in pods of Kubernetes: one each, or several together."""
 
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
+from sqlalchemy import select
 
 from mimawari.errors import BadInput, Transient
 from mimawari.kernel.job import LIVE
@@ -14,8 +15,10 @@ from mimawari.watches.streams import assigning
 from mimawari.watches.streams.assigning import TEND, key_of
 from mimawari.watches.streams.pods import LABEL_MONITOR, LABELS, first_of, make_pod, name_pod
 from mimawari.watches.streams.runner import BATCH, MISSING, Observed
+from mimawari.watches.streams.tables import monitors
 
 FAILED = "mark_as_error_failed_pod"
+PENDING = "mark_as_error_pending_pod"
 NOT_FOUND = "Pod not found in Kubernetes cluster"
 
 log = structlog.get_logger(component="pods")
@@ -46,8 +49,8 @@ class PodRunner:
 
     async def _make(self, cluster: Cluster, pod_name: str) -> None:
         async with self._store.read() as reader:
-            monitors = await assigning.list_in(reader, pod_name)
-        named = [one for one in monitors if name_pod(one.id) == pod_name]
+            given = await assigning.list_in(reader, pod_name)
+        named = [one for one in given if name_pod(one.id) == pod_name]
         # Where the first one of a shared pod is over, the pod has been there for long.
         if named and await cluster.create(make_pod(named[0], self._settings)):
             log.info(
@@ -131,9 +134,19 @@ class PodRunner:
         is_coming = await self._store.queue.find_live(key_of(pod_name)) is not None
         async with open_cluster(self._settings) as cluster:
             view = await cluster.find(pod_name)
-        if is_coming or (view is not None and not view.is_over):
+        if is_coming or (view is not None and not await self._has_failed(view, monitor_id)):
             return None
         return _missing(pod_name) if view is None else _failed(view)
+
+    async def _has_failed(self, view: PodView, monitor_id: str) -> bool:
+        """Return whether a pod has ended, or was pending for too long."""
+        if view.is_over or not view.is_pending:
+            return view.is_over
+        query = select(monitors.c.created_at).where(monitors.c.id == monitor_id)
+        async with self._store.read() as reader:
+            created_at = (await reader.execute(query)).scalar_one()
+        waited_for: timedelta = self._clock.now() - created_at
+        return waited_for >= self._settings.kubernetes_start_for
 
 
 def is_ours(view: PodView) -> bool:
@@ -151,9 +164,16 @@ def _missing(pod_name: str) -> Observed:
 
 
 def _failed(view: PodView) -> Observed:
-    reason = view.reason or view.phase
+    reason = view.waits_for if view.is_pending else view.reason
+    reason = reason or view.phase
+    state = {"pod_exists": True, "pod_phase": view.phase, "pod_reason": reason}
+    if view.is_pending:
+        words = f"its pod did not start: {reason}"
+        return Observed(
+            state=state, action=PENDING, words=words, details=f"Pod {view.name}: {words}"
+        )
     return Observed(
-        state={"pod_exists": True, "pod_phase": view.phase, "pod_reason": view.reason},
+        state={**state, "pod_reason": view.reason},
         action=FAILED,
         words=f"its pod has ended: {reason}",
         details=f"Pod {view.name} has ended ({reason}): {view.message or 'no message'}",

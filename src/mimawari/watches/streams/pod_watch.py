@@ -1,7 +1,8 @@
 """Follows the pods of monitors: whatever becomes of one is put right as a start does it."""
 
+import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import timedelta
 
 import structlog
@@ -10,11 +11,12 @@ from mimawari.errors import BadInput, StoreDown, Transient
 from mimawari.kernel.ports import Clock, Store
 from mimawari.net.cluster import Cluster, PodView, Stale, open_cluster
 from mimawari.settings import Settings
-from mimawari.watches.streams import assigning
+from mimawari.watches.streams import assigning, sync
 from mimawari.watches.streams.pod_runner import PodRunner
 from mimawari.watches.streams.pods import LABELS
 from mimawari.watches.streams.reconciling import Reconciler, end_missing
 
+PENDING_EVERY = timedelta(seconds=5)
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(seconds=5)
 
 log = structlog.get_logger(component="pods")
@@ -29,9 +31,43 @@ class PodWatch:
         self._settings = settings
         self._runner = PodRunner(store, clock, settings)
         self._wait_for = FIRST_WAIT
+        self._noted: dict[str, str] = {}
 
     async def run(self) -> None:
         """Compare as a start does, and follow all that comes after, until cancelled."""
+        waiting = asyncio.create_task(self._look_at_pending_for_ever())
+        try:
+            await self._run()
+        finally:
+            waiting.cancel()
+
+    async def _look_at_pending_for_ever(self) -> None:
+        while True:
+            await self._clock.sleep(PENDING_EVERY)
+            # Where the cluster or the store is away, the next turn finds the same.
+            with suppress(Transient, StoreDown, BadInput):
+                await self.look_at_pending()
+
+    async def look_at_pending(self) -> None:
+        """Keep why pods do not start, and end the monitors of those that never will."""
+        async with open_cluster(self._settings) as cluster:
+            views, _ = await cluster.list(LABELS)
+        for view in views:
+            if view.is_pending and view.waits_for is not None:
+                await self._note(view.name, f"its pod is pending: {view.waits_for}")
+            if view.is_pending:
+                await self._look(view)
+
+    async def _note(self, pod_name: str, reason: str) -> None:
+        if self._noted.get(pod_name) == reason:
+            return
+        async with self._store.edit() as tx:
+            for monitor in await assigning.list_in(tx, pod_name):
+                await sync.note(tx, monitor.id, reason)
+                log.warning("pod pending", monitor_id=monitor.id, what=pod_name, reason=reason)
+        self._noted[pod_name] = reason
+
+    async def _run(self) -> None:
         report = await self._reconciler("Startup Reconciliation Report").run()
         is_compared = not report.skipped and not report.timed_out
         while True:
@@ -77,7 +113,7 @@ class PodWatch:
             if await end_missing(self._store, self._clock, self._settings, self._runner, monitor):
                 log.warning(
                     "monitor ended", monitor_id=monitor.id, what=view.name, result="error",
-                    reason=f"its pod is {view.reason or view.phase}",
+                    reason=f"its pod is {view.waits_for or view.reason or view.phase}",
                 )  # fmt: skip
         if not monitors and not view.is_leaving:
             await self._runner.tend(view.name)

@@ -65,6 +65,7 @@ def make_pod(monitor: Monitor, settings: Settings) -> Mapping[str, Any]:
         "spec": {
             "volumes": [{"name": "workdir", "emptyDir": {}}],
             "containers": [container],
+            "imagePullSecrets": [{"name": name} for name in settings.kubernetes_pull_secrets],
             "restartPolicy": "OnFailure",
             "terminationGracePeriodSeconds": GRACE_SECONDS,
             # It asks nothing of the cluster.

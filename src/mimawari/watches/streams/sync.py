@@ -173,6 +173,11 @@ async def set_status(tx: Tx, monitor_id: str, status: Status, now: datetime) -> 
     return bool((await tx.execute(changed)).rowcount)
 
 
+async def note(tx: Tx, monitor_id: str, reason: str) -> None:
+    """Keep why a monitor that is not over does not run yet."""
+    await tx.execute(update(states).where(states.c.monitor_id == monitor_id).values(reason=reason))
+
+
 async def end(tx: Tx, monitor: Monitor, status: Status, reason: str, now: datetime) -> bool:
     """End a monitor that is not over; say whether it was not."""
     if not await set_status(tx, monitor.id, status, now):
