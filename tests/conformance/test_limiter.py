@@ -213,21 +213,6 @@ async def test_no_window_holds_more_and_none_is_lost_where_some_are_given_back(
     assert len(visitor.seen) > 0.6 * 5 * 10
 
 
-async def test_what_is_given_back_takes_no_place_and_still_keeps_the_next_one_apart(
-    store: SqlStore, clock: VirtualClock
-) -> None:
-    start = clock.now()
-    grant = await granted(store)
-    for _ in range(2):
-        await store.limiter.release(grant)
-        assert await store.limiter.used(HOURLY) == 0
-    assert (await refused(store)).until == start + HOUR / 5
-    for _ in range(5):
-        await clock.advance(HOUR / 5)
-        await granted(store)
-    assert await store.limiter.used(HOURLY) == 5
-
-
 async def test_no_window_holds_more_over_restarts_and_turned_clocks(
     store: SqlStore, clock: VirtualClock
 ) -> None:

@@ -251,38 +251,6 @@ async def test_10_4_a_gateway_that_was_killed_puts_right_what_differs_and_pods_g
     assert stage.kubelet.pods[name_pod(kept)].starts == 1
 
 
-async def test_a_pod_that_cannot_start_says_why_and_ends_its_monitor_after_a_while(
-    stage: Stage,
-) -> None:
-    await stop_all(stage)
-    stage.gateway.kill()
-    stage.gateway.start(
-        MIMAWARI_KUBERNETES_START_FOR="15s", MIMAWARI_KUBERNETES_PULL_SECRETS="one,two"
-    )
-    await stage.until_ready()
-    stage.kubelet.pulls = False
-    stage.put("pending0001")
-    monitor_id = await stage.add("pending0001")
-    await stage.until(lambda: stage.gateway.lines("pod pending"))
-    key = {"X-API-Key": API_KEYS[0]}
-    shown = (await stage.http.get(f"/api/v1/monitors/{monitor_id}", headers=key)).json()
-    why = "ImagePullBackOff: Back-off pulling image"
-    assert (shown["status"], shown["reason"]) == ("initializing", f"its pod is pending: {why}")
-    pod: Any = (await stage.pods())[name_pod(monitor_id)]
-    assert [one.name for one in pod.spec.imagePullSecrets] == ["one", "two"]
-    await stage.until_told("pending0001", "monitor.error")
-    [told] = stage.told("pending0001")
-    assert told["data"]["reconciliation_action"] == "mark_as_error_pending_pod"
-    assert told["data"]["observed_state"]["pod_reason"] == why
-    view = await stage.show(monitor_id)
-    assert (view.monitor.status, view.reason) == ("error", f"its pod did not start: {why}")
-    stage.kubelet.pulls = True
-    await stage.until_gone(monitor_id)
-    stage.gateway.kill()
-    stage.gateway.start()
-    await stage.until_ready()
-
-
 async def test_an_api_server_that_restarts_costs_nothing_and_what_waited_for_it_is_done(
     stage: Stage,
 ) -> None:

@@ -17,8 +17,10 @@ _MISMATCH = "KEY_VALUES_MISMATCH"
 def load_tls(settings: Settings) -> ssl.SSLContext | None:
     """Return how the API is encrypted; None if it is not. Raise BadInput for unusable files."""
     cert, key = settings.tls_cert, settings.tls_key
-    if cert is None or key is None:
+    if cert is None and key is None:
         return None
+    if cert is None or key is None:
+        raise BadInput(f"{CERT} and {KEY}: set both, or neither", code="bad_certificate")
     for name, path in ((CERT, cert), (KEY, key)):
         try:
             path.read_bytes()

@@ -149,10 +149,7 @@ class Limiter(Protocol):
         """Say that the request is over, which frees its place in the window sooner."""
 
     async def release(self, grant: Grant) -> None:
-        """Give back leave for a request that was certainly not sent.
-
-        It takes no place in the window any more; the least time to the next grant still holds.
-        """
+        """Give back leave for a request that was certainly not sent."""
 
     async def hold(self, name: str, until: datetime, reason: str) -> None:
         """Give no leave before a time, as a site's Retry-After asks."""
@@ -240,10 +237,7 @@ class Outbox(Protocol):
         """Record how attempts ended and return the ids that counted; a stale token is refused."""
 
     async def record(self, delivery: Delivery) -> bool:
-        """Record a person's own attempt of an event that has ended; say whether it had.
-
-        One that arrived is delivered from now on; one that did not stays as it was.
-        """
+        """Record a person's own attempt of an ended event; return whether it had ended."""
 
     async def next_at(self) -> datetime | None:
         """Tell when the next event may be taken."""

@@ -3,7 +3,7 @@
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from platformdirs import user_data_path
@@ -14,7 +14,6 @@ from pydantic import (
     SecretStr,
     ValidationError,
     field_validator,
-    model_validator,
 )
 from pydantic_settings import NoDecode, SettingsConfigDict
 
@@ -250,12 +249,6 @@ class Settings(
         if value.lower() not in {"debug", "info", "warning", "warn", "error"}:
             raise ValueError("must be debug, info, warning or error")
         return value.lower()
-
-    @model_validator(mode="after")
-    def _both_of_tls(self) -> Self:
-        if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("MIMAWARI_TLS_CERT and MIMAWARI_TLS_KEY: set both, or neither")
-        return self
 
     @property
     def scheme(self) -> str:

@@ -1,0 +1,42 @@
+"""A pod that does not start says why, and does not count as running for ever."""
+
+from typing import Any
+
+from mimawari.watches.streams.pods import name_pod
+from tests.captured import on_kubernetes
+from tests.kube.ground import API_KEYS, Stage
+from tests.kube.test_pods import stop_all
+
+pytestmark = on_kubernetes
+
+
+async def test_a_pod_that_cannot_start_says_why_and_ends_its_monitor_after_a_while(
+    stage: Stage,
+) -> None:
+    await stop_all(stage)
+    stage.gateway.kill()
+    stage.gateway.start(
+        MIMAWARI_KUBERNETES_START_FOR="15s", MIMAWARI_KUBERNETES_PULL_SECRETS="one,two"
+    )
+    await stage.until_ready()
+    stage.kubelet.pulls = False
+    stage.put("pending0001")
+    monitor_id = await stage.add("pending0001")
+    await stage.until(lambda: stage.gateway.lines("pod pending"))
+    key = {"X-API-Key": API_KEYS[0]}
+    shown = (await stage.http.get(f"/api/v1/monitors/{monitor_id}", headers=key)).json()
+    why = "ImagePullBackOff: Back-off pulling image"
+    assert (shown["status"], shown["reason"]) == ("initializing", f"its pod is pending: {why}")
+    pod: Any = (await stage.pods())[name_pod(monitor_id)]
+    assert [one.name for one in pod.spec.imagePullSecrets] == ["one", "two"]
+    await stage.until_told("pending0001", "monitor.error")
+    [told] = stage.told("pending0001")
+    assert told["data"]["reconciliation_action"] == "mark_as_error_pending_pod"
+    assert told["data"]["observed_state"]["pod_reason"] == why
+    view = await stage.show(monitor_id)
+    assert (view.monitor.status, view.reason) == ("error", f"its pod did not start: {why}")
+    stage.kubelet.pulls = True
+    await stage.until_gone(monitor_id)
+    stage.gateway.kill()
+    stage.gateway.start()
+    await stage.until_ready()
