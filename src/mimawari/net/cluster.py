@@ -91,7 +91,7 @@ class Cluster:
         """Find a pod."""
         with _told():
             try:
-                return _view(await self._client.get(Pod, name))
+                return view_of(await self._client.get(Pod, name))
             except httpx2.HTTPStatusError as error:
                 if _status(error) != HTTPStatus.NOT_FOUND:
                     raise
@@ -101,7 +101,7 @@ class Cluster:
         """List the pods with some labels, and the version of what was listed."""
         with _told():
             listed = self._client.list(Pod, labels=dict(labels))
-            views = [_view(pod) async for pod in listed]
+            views = [view_of(pod) async for pod in listed]
             return views, listed.resourceVersion
 
     async def watch(
@@ -121,7 +121,7 @@ class Cluster:
             while True:
                 with _told():
                     what, pod = await self._next(changes)
-                yield what, _view(pod)
+                yield what, view_of(pod)
 
     async def _next(self, changes: AsyncIterator[tuple[str, Pod]]) -> tuple[str, Pod]:
         try:
@@ -172,7 +172,8 @@ def _status(error: httpx2.HTTPStatusError) -> int:
     return error.response.status_code
 
 
-def _view(pod: Pod) -> PodView:
+def view_of(pod: Pod) -> PodView:
+    """Read what the cluster tells of a pod."""
     meta, status = pod.metadata, pod.status
     assert meta is not None  # noqa: S101 - nothing in a cluster is without a name
     return PodView(
