@@ -7,7 +7,7 @@ from mimawari.errors import Transient
 from mimawari.kernel.clock import VirtualClock
 from mimawari.net.guard import Forbidden
 from mimawari.store.sql import SqlStore
-from mimawari.watches.books.tasks import PAGE
+from mimawari.watches.books.jobs import PAGE
 from tests.books.scene import Catalogue, open_scene
 
 NEVER_LEFT = {

@@ -1,6 +1,7 @@
 """Streams that can never be reached are refused when they are added; others may be some day."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ async def wide(
     databases: Databases, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Desk]:
     """A desk at which streams of all platforms may be monitored."""
-    given = {"streams_platforms": PLATFORMS, "allow_hosts": ("10.1.2.3:8080",)}
+    given: dict[str, Any] = {"streams_platforms": PLATFORMS, "allow_hosts": ("10.1.2.3:8080",)}
     folder = tmp_path_factory.mktemp("wide")
     async with open_desk(await databases.ready(), folder, **given) as opened:
         yield opened
