@@ -1,5 +1,6 @@
 """What a task is given: its limits, its commit, the clock and the log."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
@@ -14,6 +15,7 @@ from mimawari.kernel.signal import ENDS
 from mimawari.kernel.values import Grant
 from mimawari.kernel.watch import Watches
 
+NOT_FOUND = frozenset({404, 410})
 PATIENCE = timedelta(seconds=20)
 """A wait up to this long is slept through; a longer one gives the job's place to another."""
 
@@ -27,8 +29,8 @@ class Context:
     """One job's view of the kernel."""
 
     __slots__ = (
-        "_asked", "_passed", "_unused", "clock", "committed", "grants", "http", "sent",
-        "settings", "store", "watches"
+        "_asked", "_passed", "_unused", "clock", "committed", "grants", "http", "is_unsettled",
+        "not_found", "sent", "settings", "store", "watches"
     )  # fmt: skip
 
     def __init__(
@@ -37,6 +39,8 @@ class Context:
         self.store = store
         self.clock = clock
         self.committed = False
+        self.is_unsettled = False
+        self.not_found: Counter[str] = Counter()
         self.grants: list[Grant] = []
         self._unused: list[Grant] = []
         self.sent = 0
@@ -112,6 +116,11 @@ class Context:
         until = error.until if isinstance(error, Blocked | Transient) else None
         policy = self.watches.breaker(site)
         await self.store.breaker.failed(site, policy, str(error), until)
+
+    def answered(self, site: str, status: int) -> None:
+        """Count an answer of a site that says that there is no such page."""
+        if status in NOT_FOUND:
+            self.not_found[site] += 1
 
     async def use(self) -> Grant:
         """Give leave for one request: the one at hand, or the next of the same limit."""

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
 from mimawari.errors import StoreDown
-from mimawari.kernel.ports import Bell, Clock
+from mimawari.kernel.ports import Clock
+from mimawari.kernel.signals import Bell
 
 LONGEST = timedelta(minutes=5)
 """Nobody sleeps longer than this, whatever was missed."""

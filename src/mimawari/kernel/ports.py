@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from mimawari.errors import Wait
 from mimawari.kernel.clock import Mark
 from mimawari.kernel.job import End, Job, JobView, Lease, NewJob, State, Turn, Want
+from mimawari.kernel.not_found import NotFoundRuns, NotFoundTx
+from mimawari.kernel.signals import Signal
 from mimawari.kernel.values import (
     BreakerPolicy,
     BreakerView,
@@ -274,6 +276,10 @@ class Cache(Protocol):
 class Tx(Protocol):
     """The one transaction that ends a job; all that is said to it happens once or not at all."""
 
+    @property
+    def not_found(self) -> NotFoundTx:
+        """The runs of 404s, as part of this transaction."""
+
     async def execute(self, statement: Any, values: Any = None) -> Any:
         """Run one SQLAlchemy statement of a watch on its own tables."""
 
@@ -318,26 +324,6 @@ class Reader(Protocol):
         """Run one SQLAlchemy query."""
 
 
-class Bell(Protocol):
-    """One sleeper's bell."""
-
-    def ring(self) -> None:
-        """Wake the sleeper, now or at its next wait."""
-
-    async def wait(self, clock: Clock, until: datetime) -> bool:
-        """Wait for a ring or a time, whichever is first; say whether it was a ring."""
-
-
-class Signal(Protocol):
-    """Wakes those who sleep until a time when something earlier was put, here or elsewhere."""
-
-    def bell(self, *topics: str) -> Bell:
-        """Return a bell that rings for these topics, also from other processes."""
-
-    def tell(self, topic: str) -> None:
-        """Ring every bell of a topic in this process."""
-
-
 class Store(Protocol):
     """All ports on one backend."""
 
@@ -364,6 +350,10 @@ class Store(Protocol):
     @property
     def streaks(self) -> Streaks:
         """The streaks of failures."""
+
+    @property
+    def not_found(self) -> NotFoundRuns:
+        """The runs of 404s."""
 
     @property
     def cursor(self) -> Cursor:

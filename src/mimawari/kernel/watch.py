@@ -14,6 +14,7 @@ from mimawari.text import parse_duration, parse_durations
 
 if TYPE_CHECKING:
     from mimawari.kernel.context import Context
+    from mimawari.kernel.control import Control
     from mimawari.kernel.deliverer import Destination
     from mimawari.kernel.naming import Naming
     from mimawari.kernel.telling import Telling
@@ -143,6 +144,8 @@ class Watch:
     manners: Manners | None = None
     opening: Opening | None = None
     commands: Any = None
+    controls: "tuple[Control, ...]" = ()
+    """How to find out, of each site with items that may go, whether its 404s are true."""
     tellings: "tuple[Telling, ...]" = ()
     """The kinds of its events that people may be told."""
 
@@ -160,6 +163,7 @@ class Watches:
         self.tellings = _unique(
             (telling.kind, telling) for watch in self.all for telling in watch.tellings
         )
+        self._controls = _unique((one.site, one) for watch in self.all for one in watch.controls)
         self._breakers = _unique(item for watch in self.all for item in watch.breakers.items())
 
     def _limits_by(self, watch: Watch) -> tuple[Limit, ...]:
@@ -194,6 +198,10 @@ class Watches:
     def breaker(self, site: str) -> BreakerPolicy:
         """Tell how patient to be with a site."""
         return self._breakers.get(site, BreakerPolicy())
+
+    def control(self, site: str) -> "Control | None":
+        """Find how to check a site's 404s; None if its pages cannot go."""
+        return self._controls.get(site)
 
     def limits_of(self, kind: str) -> tuple[Limit, ...]:
         """List the limits that jobs of a kind may wait for: those that carry its name."""

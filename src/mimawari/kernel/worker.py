@@ -23,7 +23,7 @@ from mimawari.errors import (
     Transient,
     Wait,
 )
-from mimawari.kernel import outcome
+from mimawari.kernel import control, outcome
 from mimawari.kernel.context import Context, OpenHttp
 from mimawari.kernel.failing import Failing
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, State, Want
@@ -231,7 +231,7 @@ class Worker:
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001 - a task may raise anything; the worker lives
             raised = error
-            end = await self._end_of_error(run, error)
+            end = await self._end_of_error(run, error, context)
         finally:
             if context.committed:
                 # Its commit has ended it, whatever the task did afterwards.
@@ -242,7 +242,7 @@ class Worker:
                 self._suspects_at = self._clock.now()
             if end is not None:
                 self._ends.append(end)
-            if end is not None or context.committed:
+            if (end is not None or context.committed) and not context.is_unsettled:
                 self._failing.note(run.job, end, raised)
             self._bell.ring()
 
@@ -253,20 +253,26 @@ class Worker:
             self._tell(job, end, Invalid(job.broken))
             return end
         if site is not None:
+            await control.heed(self._store, self._clock, self._watches, job.kind, site)
             await context.enter(site)
         try:
             await run.task.run(job, context)
         finally:
             await context.settle()
         for asked in context.sites:
-            await self._store.breaker.worked(asked)
+            # What was under way when a hold began does not end it.
+            if not await control.is_held(self._store, self._watches, asked):
+                await self._store.breaker.worked(asked)
         if context.committed:
             return None
         return End(id=job.id, token=job.token, state=State.DONE)
 
-    async def _end_of_error(self, run: Running, error: Exception) -> End:
+    async def _end_of_error(self, run: Running, error: Exception, context: Context) -> End:
         job, task = run.job, run.task
         try:
+            if isinstance(error, Invalid) and context.not_found:
+                is_last = job.attempt >= task.attempts
+                error = await control.judge_lone(context, error, is_last=is_last)
             if isinstance(error, Blocked):
                 error.until = await self._blocked(error)
         except StoreDown as down:

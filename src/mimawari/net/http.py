@@ -106,6 +106,7 @@ class Fetcher:
         ask = Ask("GET", _parse_url(url))
         async with self._asking(site, ask) as (line, proxy):
             page, verdict, found = await browser.use(visit, task_for=site.deadline_for)
+        self._context.answered(site.name, page.status)
         line.judged(page, verdict)
         await self._heed(site, page, verdict, proxy)
         return found[0]
@@ -119,6 +120,7 @@ class Fetcher:
             line.moved(page)
             return page
         verdict = await self._judge(site, page)
+        self._context.answered(site.name, page.status)
         line.judged(page, verdict)
         await self._heed(site, page, verdict, proxy)
         return replace(page, outcome=verdict.outcome)

@@ -127,6 +127,15 @@ class Town:
         self._ids[building.id].append(room.id)
         self.events.append(Event(at, "listed", room, before))
 
+    def remove(self, share: float, at: datetime) -> list[str]:
+        """Let a share of each building's rooms go, but not its last one; return their ids."""
+        before = set(self.gone)
+        for building in self.buildings.values():
+            rooms = len(self._ids[building.id])
+            for _ in range(min(round(rooms * share), rooms - 1)):
+                self._delist_room(building, at)
+        return sorted(set(self.gone) - before)
+
     def _delist_room(self, building: Building, at: datetime) -> None:
         room_id = self._chance.choice(self._ids[building.id])
         self._ids[building.id].remove(room_id)
@@ -193,6 +202,11 @@ class Rentals:
             "rooms": [_tell(room) for room in self._town.listed.values() if is_asked(room)],
             "events": [_tell_event(event) for event in after if is_asked(event.room)],
         }
+
+    def remove_rooms(self, share: float) -> list[str]:
+        """Let a share of all rooms go at once, as when a company ends its listings."""
+        self._town.advance(self._clock.now())
+        return self._town.remove(share, self._clock.now())
 
     def refusal(self) -> Response:
         """Make the page this site shows when it blocks somebody."""

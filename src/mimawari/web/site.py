@@ -13,8 +13,8 @@ from starlette.routing import Route, Router
 
 from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound, StoreDown
-from mimawari.kernel.ports import Bell
 from mimawari.kernel.signal import ENDS, JOBS, OUTBOX, SCHEDULE
+from mimawari.kernel.signals import Bell
 from mimawari.text import clean
 from mimawari.web.session import COOKIE, KEPT_FOR, Session, Sessions, use_once
 from mimawari.web.visit import Visit, parse_form

@@ -12,8 +12,8 @@ from mimawari.ids import new_id
 from mimawari.kernel.job import End, Job, NewJob, State
 from mimawari.kernel.values import Entry, NewEvent
 from mimawari.store.sql.cursor import SqlCursor
-from mimawari.store.sql.dialect import Dialect
 from mimawari.store.sql.engine import Database, Opened, Session
+from mimawari.store.sql.not_found import SqlNotFoundTx
 from mimawari.store.sql.outbox import SqlOutbox
 from mimawari.store.sql.queue import SqlQueue
 from mimawari.store.sql.rows import Saving, save_rows
@@ -27,9 +27,10 @@ LOOK_AGAIN = timedelta(milliseconds=500)
 class SqlTx:
     """What a task says to its commit."""
 
-    def __init__(self, opened: Opened, dialect: Dialect, job: Job | None) -> None:
+    def __init__(self, opened: Opened, database: Database, job: Job | None) -> None:
         self._opened = opened
-        self._dialect = dialect
+        self._dialect = database.dialect
+        self.not_found = SqlNotFoundTx(opened, database.dialect, database.clock.now)
         self._job = job
         self.jobs: list[NewJob] = []
         self.events: list[NewEvent] = []
@@ -120,7 +121,7 @@ class SqlCommit:
                 end = End(id=job.id, token=job.token, state=state, reason=reason)
                 if not await opened.run(lambda session: self._queue.end_in(session, [end])):
                     raise LeaseLost(f"job {job.id} is not ours any more")
-                tx = SqlTx(opened, self._database.dialect, job)
+                tx = SqlTx(opened, self._database, job)
                 yield tx
                 await opened.run(lambda session: self._seal(session, job, tx))
                 sealed = True
@@ -132,7 +133,7 @@ class SqlCommit:
     async def edit(self) -> AsyncIterator[SqlTx]:
         """Open a transaction for a person's change, which no job owns."""
         async with self._database.write() as opened:
-            tx = SqlTx(opened, self._database.dialect, None)
+            tx = SqlTx(opened, self._database, None)
             yield tx
             await opened.run(lambda session: self._seal(session, None, tx))
 

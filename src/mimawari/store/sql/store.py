@@ -15,6 +15,7 @@ from mimawari.store.sql.commit import SqlCommit, SqlTx
 from mimawari.store.sql.cursor import SqlCursor
 from mimawari.store.sql.engine import Database, Reader
 from mimawari.store.sql.limiter import SqlLimiter
+from mimawari.store.sql.not_found import SqlNotFoundRuns
 from mimawari.store.sql.outbox import SqlOutbox
 from mimawari.store.sql.pauses import SqlPauses
 from mimawari.store.sql.queue import SqlQueue
@@ -36,6 +37,7 @@ class SqlStore:
         self.breaker = SqlBreaker(self.database)
         self.pauses = SqlPauses(self.database)
         self.streaks = SqlStreaks(self.database)
+        self.not_found = SqlNotFoundRuns(self.database)
         self.cursor = SqlCursor(self.database)
         self.outbox = SqlOutbox(self.database)
         self.cache: Cache = SqlCache(self.database)

@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Float,
     Index,
@@ -163,6 +164,33 @@ streaks = Table(
     Column("dead", Integer, nullable=False),
     Column("began_at", Instant, nullable=False),
     Column("last_at", Instant, nullable=False),
+    **EXACT,
+)
+
+# A site's 404s since an item's page was last read.
+not_found_runs = Table(
+    "not_found_runs",
+    metadata,
+    Column("site", Word(190), primary_key=True),
+    Column("state", Word(16), nullable=False),
+    Column("answers", Integer, nullable=False),
+    Column("holds", Integer, nullable=False),
+    Column("item_asked", Boolean, nullable=False),
+    Column("began_at", Instant),
+    **EXACT,
+)
+
+# Jobs that ended with a 404 of which it is not settled yet whether it is true.
+not_found = Table(
+    "not_found",
+    metadata,
+    Column("job_id", Word(36), primary_key=True),
+    Column("site", Word(190), nullable=False),
+    Column("kind", Word(64), nullable=False),
+    Column("target", Word(190)),
+    Column("at", Instant, nullable=False),
+    Column("undo", LongText, nullable=False),
+    Index("not_found_site", "site", "at"),
     **EXACT,
 )
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from mimawari.kernel.values import Limit
 from mimawari.kernel.watch import Watch
-from mimawari.watches.prices import products, tables, tasks
+from mimawari.watches.prices import control, products, tables, tasks
 from mimawari.watches.prices.cli import app as commands
 from mimawari.watches.prices.tellings import TELLINGS
 
@@ -14,7 +14,8 @@ watch = Watch(
     name="prices",
     tables=tables.metadata,
     tellings=TELLINGS,
-    tasks=(tasks.enqueue_crawls, tasks.crawl_list, tasks.sync_detail),
+    tasks=(tasks.enqueue_crawls, tasks.crawl_list, tasks.sync_detail, control.check_site),
+    controls=(control.CONTROL,),
     limits=(
         Limit(products.LIST, count=10, per=MINUTE),
         Limit(products.DETAIL, count=10, per=MINUTE),

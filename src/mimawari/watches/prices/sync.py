@@ -181,6 +181,16 @@ async def take_out(
     return len(moved)
 
 
+async def restore_gone(tx: Tx, product_id: int, result_id: int) -> None:
+    """Bring a result back that was taken out because its page was not there."""
+    await ledger.hold(tx, product_id)
+    mine = (removed.c.id == result_id) & (removed.c.kind == GONE)
+    rows = [row._asdict() for row in await tx.execute(select(removed).where(mine))]
+    again = await _restore(tx, rows)
+    await _save_worth(tx, product_id, again)
+    await ledger.save_days(tx, product_id, again)
+
+
 async def _restore(tx: Tx, rows: Sequence[Row]) -> list[Row]:
     """Bring results back as they were, under their old ids."""
     again = [{name: row[name] for name in _RESULT} for row in rows]
@@ -342,9 +352,18 @@ async def inspect_one(tx: Tx, product: Product, one: Found, now: datetime) -> No
         await take_out(tx, product.id, {one.external_id: reason}, MISMATCH, now)
 
 
-async def date_roughly(tx: Tx, row: Any, seen_at: datetime, now: datetime) -> None:
-    """Say on which day something was sold, where its own page is gone and cannot tell when."""
-    await _change(tx, row, {"sold_out_at": write_stamp(seen_at)[:10]}, now)
+async def date_roughly(tx: Tx, row: Any, seen_at: datetime, now: datetime) -> str:
+    """Set the day on which something was sold, as its page is gone; return the day."""
+    day = write_stamp(seen_at)[:10]
+    await _change(tx, row, {"sold_out_at": day}, now)
+    return day
+
+
+async def undate(tx: Tx, result_id: int, day: str, now: datetime) -> None:
+    """Undo `date_roughly`."""
+    row = await hold_result(tx, result_id)
+    if row is not None and row.sold_out_at == day:
+        await _change(tx, row, {"sold_out_at": None}, now)
 
 
 async def _change(tx: Tx, row: Any, values: Row, now: datetime) -> None:

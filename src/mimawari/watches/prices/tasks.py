@@ -8,6 +8,7 @@ import structlog
 from mimawari.columns.stamps import write_stamp
 from mimawari.errors import BadInput, Gone, Invalid, Transient
 from mimawari.kernel.context import Context
+from mimawari.kernel.control import commit_gone, confirm_gone
 from mimawari.kernel.job import AT_ONCE, Job
 from mimawari.kernel.ports import Tx
 from mimawari.kernel.watch import task
@@ -103,7 +104,7 @@ async def _gather(job: Job, ctx: Context, product: Product) -> Crawl:
     errors: list[Transient | Invalid] = []
     asked, unpriced, capped = 0, 0, {}
     for side in SIDES:
-        async for result in mercari.walk(market, _query(product, side), pages):
+        async for result in mercari.walk(market, make_query(product, side), pages):
             asked += 1
             await ctx.store.cache.set(products.pages_key(job.id), str(asked).encode(), SHOWN_FOR)
             capped[side] = result.capped
@@ -131,7 +132,7 @@ async def _gather(job: Job, ctx: Context, product: Product) -> Crawl:
     )
 
 
-def _query(product: Product, side: Side) -> Query:
+def make_query(product: Product, side: Side) -> Query:
     setting = product.setting
     return Query(
         keyword=setting.keyword,
@@ -173,18 +174,20 @@ async def sync_detail(job: Job, ctx: Context) -> None:
         return
     await ctx.limit(DETAIL, caller="prices")
     market = mercari.open_market(ctx.settings, ctx.http, ctx.clock)
+    asked_at = ctx.clock.now()
     try:
         item = (await market.item(row.external_id)).item
     except Gone as error:
         await _end_as_gone(job, ctx, result_id, str(error))
         return
-    await _keep(job, ctx, result_id, item)
+    await _keep(job, ctx, result_id, item, asked_at)
 
 
-async def _keep(job: Job, ctx: Context, result_id: int, item: Item) -> None:
+async def _keep(job: Job, ctx: Context, result_id: int, item: Item, asked_at: datetime) -> None:
     now = ctx.clock.now()
     one = make_found(item, ctx.settings.mercari_url)
     async with ctx.commit(job) as tx:
+        await confirm_gone(tx, ctx, mercari.NAME, asked_at)
         row = await sync.hold_result(tx, result_id)
         product = await _find_owner(tx, row)
         if product is None:
@@ -213,15 +216,17 @@ def _sold_out_at(item: Item, now: datetime) -> str:
 
 async def _end_as_gone(job: Job, ctx: Context, result_id: int, reason: str) -> None:
     now = ctx.clock.now()
-    async with ctx.commit(job) as tx:
-        row = await sync.hold_result(tx, result_id)
-        product = await _find_owner(tx, row)
+    # Alerts follow once it is settled that it is the item's trouble and not the site's.
+    async with commit_gone(ctx, job, mercari.NAME, reason=None) as page:
+        row = await sync.hold_result(page.tx, result_id)
+        product = await _find_owner(page.tx, row)
         if product is None:
             return
+        page.undo |= {"product_id": product.id, "result_id": result_id}
         if row.selling_status == SellingStatus.SOLD_OUT:
             # It was sold, and its price is known; only the hour is lost.
-            await sync.date_roughly(tx, row, row.updated_at, now)
+            page.undo["day"] = await sync.date_roughly(page.tx, row, row.updated_at, now)
         else:
-            await sync.take_out(tx, product.id, {row.external_id: reason}, sync.GONE, now)
-        await alerting.sync_alerts(tx, product, ctx.settings, now)
+            reasons = {row.external_id: reason}
+            await sync.take_out(page.tx, product.id, reasons, sync.GONE, now)
     log.info("gone", what=job.target, result="done", reason=reason)

@@ -6,7 +6,7 @@ from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Watch
 from mimawari.settings import Settings
 from mimawari.sites.yahoo_realestate import SITE
-from mimawari.watches.rentals import lists, tables, tasks, told
+from mimawari.watches.rentals import control, lists, tables, tasks, told
 from mimawari.watches.rentals.cli import app as commands
 from mimawari.watches.rentals.tellings import TELLINGS
 
@@ -23,7 +23,14 @@ watch = Watch(
     name="rentals",
     tables=tables.metadata,
     tellings=TELLINGS,
-    tasks=(tasks.scrape_list, tasks.scrape_detail, tasks.enqueue_daily, tasks.clean_up),
+    tasks=(
+        tasks.scrape_list,
+        tasks.scrape_detail,
+        tasks.enqueue_daily,
+        tasks.clean_up,
+        control.check_site,
+    ),
+    controls=(control.CONTROL,),
     limits=limits,
     breakers={SITE.name: BreakerPolicy(failures=2, cool_for=timedelta(hours=1))},
     targets=lists.list_targets,

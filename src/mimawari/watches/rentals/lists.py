@@ -18,7 +18,7 @@ from mimawari.settings import Settings
 from mimawari.sites.yahoo_realestate import ListPage, parse_list_url
 from mimawari.text import format_duration
 from mimawari.watches.rentals import rules, sync
-from mimawari.watches.rentals.models import SITE_NAME, RentalList, Run, Walk
+from mimawari.watches.rentals.models import SITE_NAME, RentalList, Run, Status, Walk
 from mimawari.watches.rentals.sync import Kept, Look
 from mimawari.watches.rentals.tables import listed, lists, properties, runs
 
@@ -277,7 +277,40 @@ async def _end_run(tx: Tx, run: Run, look: Look) -> None:
         await sync.end_missing(tx, ids, look)
 
 
-async def mark_gone(tx: Tx, list_id: int, now: datetime) -> None:
-    """Never ask for a list again: the site said that it is gone."""
+async def mark_gone(tx: Tx, list_id: int, now: datetime) -> dict[str, Any]:
+    """Never ask for a list again: the site said that it is gone. Return what undoes it."""
     await tx.execute(update(lists).where(lists.c.id == list_id).values(gone_at=now))
     tx.remove(member_of(list_id))
+    return {"list_id": list_id}
+
+
+async def restore_gone(tx: Tx, list_id: int, now: datetime) -> None:
+    """Undo `mark_gone`: a saved search is walked over again at its interval."""
+    await tx.execute(update(lists).where(lists.c.id == list_id).values(gone_at=None))
+    found = await find_list(tx, list_id)
+    if found is not None and found.every_for is not None:
+        tx.place_new(_entry(found, now + found.every_for))
+
+
+async def list_urls(reader: Reader) -> list[str]:
+    """List the addresses of the lists that are not gone, the one that was read last first."""
+    query = select(lists.c.url).where(lists.c.gone_at.is_(None))
+    order = (lists.c.last_run_at.is_(None), lists.c.last_run_at.desc(), lists.c.id)
+    return list((await reader.execute(query.order_by(*order))).scalars())
+
+
+async def find_shown(reader: Reader, since: datetime) -> str | None:
+    """Find the page of a property that a list has shown since a time, the latest first."""
+    of_run = (runs.c.id == listed.c.run_id) & (runs.c.started_at >= since)
+    of_property = (properties.c.site == listed.c.site) & (
+        properties.c.property_id == listed.c.property_id
+    )
+    query = (
+        select(properties.c.url)
+        .join_from(listed, runs, of_run)
+        .join(properties, of_property)
+        .where(properties.c.status == Status.ACTIVE, properties.c.gone_at.is_(None))
+        .order_by(runs.c.started_at.desc(), properties.c.property_id)
+    )
+    url: str | None = (await reader.execute(query.limit(1))).scalar()
+    return url

@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
+from mimawari.columns import to_micros, to_time
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.watches.rentals import rules
 from mimawari.watches.rentals.models import SITE_NAME, Change, Kind, Seen, Source, Status
@@ -136,23 +137,71 @@ async def _unmiss(tx: Tx, ids: Sequence[str]) -> None:
 
 
 async def mark_gone(tx: Tx, property_id: str, url: str, look: Look) -> None:
-    """End a property for good, also one that was never seen: its page said that it is gone."""
+    """End a property for good of which it is certain that it is gone, and tell people."""
+    if undo := await end_gone(tx, property_id, url, look):
+        await tell_gone(tx, undo)
+
+
+async def end_gone(tx: Tx, property_id: str, url: str, look: Look) -> dict[str, Any]:
+    """End a property for good because its page said so; return what `restore_gone` needs.
+
+    Nobody is told before `tell_gone`.
+    """
     seen = Seen(property_id=property_id, url=url, source=Source.DETAIL)
     row = (await _lock(tx, {property_id: seen}, look))[property_id]
     if row["gone_at"] is not None:
+        return {}
+    ended = await _end(tx, [row], look, Source.DETAIL, gone=True)
+    return {
+        "property_id": property_id,
+        "gone_at": to_micros(look.at),
+        "ended": bool(ended),
+        "status": row["status"],
+        "ended_at": row["ended_at"] and to_micros(row["ended_at"]),
+        "changed_at": to_micros(row["changed_at"]),
+    }
+
+
+async def tell_gone(tx: Tx, undo: Mapping[str, Any]) -> None:
+    """Tell people that a property is off the market, if that ended its story."""
+    rows = await _find_rows(tx, [undo["property_id"]])
+    if undo["ended"]:
+        tell_ended(tx, rows)
+
+
+async def restore_gone(tx: Tx, undo: Mapping[str, Any]) -> None:
+    """Undo `end_gone`; a property that was never seen is forgotten."""
+    property_id, gone_at = undo["property_id"], to_time(undo["gone_at"])
+    rows = await _find_rows(tx, [property_id])
+    if not rows or rows[0]["gone_at"] != gone_at:
         return
-    await _end(tx, [row], look, Source.DETAIL, gone=True)
+    if rows[0]["snapshot_on"] == "":
+        await tx.execute(delete(properties).where(is_of(properties, property_id)))
+        return
+    ended_at = undo["ended_at"] and to_time(undo["ended_at"])
+    old = {"status": undo["status"], "ended_at": ended_at, "gone_at": None}
+    old["changed_at"] = to_time(undo["changed_at"])
+    await tx.execute(update(properties).where(is_of(properties, property_id)).values(old))
+    if undo["ended"]:
+        for table in (changes, snapshots):
+            mine = is_of(table, property_id) & (table.c.at == gone_at)
+            by_page = mine & (table.c.source == Source.DETAIL)
+            if table is changes:
+                by_page &= changes.c.kind == Kind.STATUS
+            await tx.execute(delete(table).where(by_page))
 
 
 async def end_missing(tx: Tx, ids: Sequence[str], look: Look) -> None:
     """End properties that their list has not shown for too long."""
     rows = await _find_rows(tx, ids)
-    await _end(tx, [row for row in rows if row["status"] == Status.ACTIVE], look, Source.LIST)
+    active = [row for row in rows if row["status"] == Status.ACTIVE]
+    tell_ended(tx, await _end(tx, active, look, Source.LIST))
 
 
 async def _end(
     tx: Tx, rows: Sequence[Mapping[str, Any]], look: Look, source: Source, *, gone: bool = False
-) -> None:
+) -> Sequence[Mapping[str, Any]]:
+    """End properties, and return those of which people may be told."""
     ending = [row for row in rows if row["status"] == Status.ACTIVE]
     # One that was never seen has no story that could end.
     told = [row for row in ending if row["snapshot_on"] != ""]
@@ -173,7 +222,7 @@ async def _end(
     )
     shots = [_snapshot_row({**row, "status": Status.ENDED}, look.at, source) for row in told]
     await tx.save(snapshots, shots, _TERMS)
-    tell_ended(tx, told)
+    return told
 
 
 async def find_gone_at(reader: Reader, property_id: str) -> datetime | None:

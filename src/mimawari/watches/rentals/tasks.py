@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from mimawari.errors import BadInput, Blocked, Gone, Wait
 from mimawari.kernel.context import Context
+from mimawari.kernel.control import commit_gone, confirm_gone
 from mimawari.kernel.job import LIVE, NORMAL, Job, NewJob
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.watch import task
@@ -51,7 +52,7 @@ def detail_job(
 
 
 @asynccontextmanager
-async def _heeding(job: Job, ctx: Context, *, asked: bool) -> AsyncIterator[None]:
+async def heeding(job: Job, ctx: Context, *, asked: bool) -> AsyncIterator[None]:
     """Where the site turns us away, leave it alone for a while, and this page for longer."""
     try:
         yield
@@ -70,9 +71,17 @@ async def _knock(job: Job, ctx: Context) -> None:
     view = await ctx.store.breaker.find(SITE.name)
     if view is None or not view.failures:
         return
-    async with _heeding(job, ctx, asked=False):
+    async with heeding(job, ctx, asked=False):
         await ctx.limit(LIST, caller="health check")
+        await fetch_front(ctx)
+
+
+async def fetch_front(ctx: Context) -> None:
+    """Ask for the light page that is always there; where it is not, the site is no site now."""
+    try:
         await ctx.http.fetch(SITE, f"{ctx.settings.rentals_url}/rent/")
+    except Gone as error:
+        raise Blocked(SITE.name, f"its front page is not there: {error}", asked=False) from error
 
 
 @task(LIST, lease="2m", timeout="10m", attempts=5, backoff="5m 15m 1h 4h 12h", site=SITE.name)
@@ -82,27 +91,27 @@ async def scrape_list(job: Job, ctx: Context) -> None:
     await _knock(job, ctx)
     await ctx.limit(LIST, caller=walk.caller)
     try:
-        async with _heeding(job, ctx, asked=True):
-            page = await yahoo_realestate.fetch_list(
+        async with heeding(job, ctx, asked=True):
+            found = await yahoo_realestate.fetch_list(
                 ctx.http, walk.url, site_url=ctx.settings.rentals_url
             )
     except Gone as error:
-        async with ctx.commit(job, gone=str(error)) as tx:
-            await lists.mark_gone(tx, walk.list_id, ctx.clock.now())
+        async with commit_gone(ctx, job, SITE.name, reason=str(error)) as page:
+            page.undo |= await lists.mark_gone(page.tx, walk.list_id, ctx.clock.now())
         return
     look = Look(job_id=job.id, at=ctx.clock.now(), zone=ctx.settings.zone)
-    seen = [rules.seen_on_list(room) for room in page.rooms[: walk.left]]
+    seen = [rules.seen_on_list(room) for room in found.rooms[: walk.left]]
     urls = {one.property_id: one.url for one in seen}
     async with ctx.commit(job) as tx:
         if await lists.find_list(tx, walk.list_id) is None:
             return
         kept = await sync.keep_seen(tx, seen, look)
         tx.put(*(detail_job(key, urls[key]) for key in kept.new))
-        goes_on = lists.following(walk, page, walk.run_id or job.id)
+        goes_on = lists.following(walk, found, walk.run_id or job.id)
         more = None if goes_on is None else lists.walk_job(goes_on)
         if more is not None:
             tx.put(more)
-        await lists.keep_page(tx, walk, page, kept, more.id if more else None, look)
+        await lists.keep_page(tx, walk, found, kept, more.id if more else None, look)
     told.enqueued(len(kept.new), walk.list_id)
 
 
@@ -116,20 +125,23 @@ async def scrape_detail(job: Job, ctx: Context) -> None:
         gone_at = await sync.find_gone_at(reader, property_id)
     if gone_at is not None:
         reason = f"gone since {gone_at.isoformat(timespec='seconds')}; never asked again"
-        await _end_as_gone(job, ctx, look, reason)
+        await _end_as_gone(job, ctx, look, reason, asked=False)
         return
     await _acquire(job, ctx, caller)
+    asked_at = ctx.clock.now()
     try:
-        async with _heeding(job, ctx, asked=True):
+        async with heeding(job, ctx, asked=True):
             found = await yahoo_realestate.fetch_detail(
                 ctx.http, url, site_url=ctx.settings.rentals_url
             )
     except Gone as error:
-        await _end_as_gone(job, ctx, look, str(error))
+        now = ctx.clock.now()
+        await _end_as_gone(job, ctx, replace(look, at=now), str(error), asked=True)
         return
     rested = await _rest(ctx)
     look = Look(job_id=job.id, at=ctx.clock.now(), zone=ctx.settings.zone)
     async with ctx.commit(job) as tx:
+        await confirm_gone(tx, ctx, SITE.name, asked_at)
         # Under the id that was asked for, also where the site leads to another spelling of it.
         seen = replace(rules.seen_on_page(found), property_id=property_id, url=url)
         await sync.keep_seen(tx, [seen], look)
@@ -157,10 +169,10 @@ async def _acquire(job: Job, ctx: Context, caller: str) -> None:
         raise
 
 
-async def _end_as_gone(job: Job, ctx: Context, look: Look, reason: str) -> None:
+async def _end_as_gone(job: Job, ctx: Context, look: Look, reason: str, *, asked: bool) -> None:
     property_id, url, _ = _parse(job)
-    async with ctx.commit(job, gone=reason) as tx:
-        await sync.mark_gone(tx, property_id, url, look)
+    async with commit_gone(ctx, job, SITE.name, reason=reason, asked=asked) as page:
+        page.undo |= await sync.end_gone(page.tx, property_id, url, look)
     told.gone(job, property_id, reason)
 
 
