@@ -230,3 +230,50 @@ async def test_the_log_tells_what_the_daily_round_did_and_that_parts_have_starte
         "QueueWorker: Started (poll_interval=0s, max_concurrency=1)",
         "Scheduler: Started with daily run at 02:00",
     ]
+
+
+async def test_the_log_says_processing_once_a_detail_and_details_are_read_first_in_first_out(
+    scene: Scene,
+) -> None:
+    with hearing() as said:
+        await scene.walk(limit=27)
+        await scene.pass_time(hours=7)
+    jobs = await scene.jobs()
+    assert len(jobs) == 27
+    assert not {job.state for job in jobs} & {State.PENDING, State.PROCESSING}
+    for verb in ("Processing id=", "Acquiring DetailLimiter (caller=worker, id="):
+        lines = [line.partition(verb)[2] for line in said if f"QueueWorker: {verb}" in line]
+        assert [line[:36] for line in lines] == [job.id for job in jobs]
+    waits = [line for line in said if line.startswith("[DetailLimiter] caller=worker")]
+    assert len(waits) >= 26
+
+
+async def test_a_person_s_detail_goes_first_and_one_that_waits_keeps_its_place(
+    scene: Scene,
+) -> None:
+    await scene.walk(limit=5, minutes=20)
+    jobs = await scene.jobs()
+    await scene.store.queue.hasten(str(jobs[4].dedupe_key), 10)
+    await scene.pass_time(minutes=45)
+    read = [one["path"] for one in scene.details()]
+    order = [jobs[n].args["property_id"] for n in (0, 1, 4, 2, 3)]
+    assert [path.split("/")[3] for path in read] == order
+
+
+async def test_the_daily_round_counts_what_it_cannot_enqueue_and_enqueues_the_others(
+    scene: Scene,
+) -> None:
+    await hold(scene)
+    await scene.walk(limit=5)
+    await clear_queue(scene)
+    [broken, *others] = sorted(await scene.rows())
+    async with scene.store.edit() as tx:
+        mine = properties.c.property_id == broken
+        elsewhere = f"http://elsewhere.test/rent/detail/{broken}/"
+        await tx.execute(update(properties).where(mine).values(url=elsewhere))
+    with hearing() as said:
+        await scene.pass_time(hours=6)
+    found = "Scheduler: Daily enqueue completed. Enqueued=4, SkippedExisting=0, SkippedDone=0,"
+    assert f"{found} Errors=1" in said
+    assert "Scheduler: Property not enqueued" in said
+    assert {job.args["property_id"] for job in await scene.jobs()} == set(others)

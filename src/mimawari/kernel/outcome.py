@@ -18,9 +18,9 @@ def end_of(job: Job, task: Task, error: BaseException, now: datetime) -> End:
     reason = one_line(str(error)) or type(error).__name__
     match error:
         case Wait():
-            return _back(
-                job, error.until, error.reason, blocked_by=error.blocked_by, attempt_used=False
-            )
+            # The worker takes up no job of the kind before that time.
+            at = job.enqueued_at if task.in_order else error.until
+            return _back(job, at, error.reason, blocked_by=error.blocked_by, attempt_used=False)
         case StoreDown():
             return _back(job, now + STORE_AGAIN, reason, blocked_by="store", attempt_used=False)
         case Gone() | BadInput():

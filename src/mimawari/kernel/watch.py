@@ -41,6 +41,8 @@ class Task:
     role: str = WORKER
     kept_for: timedelta | None = None
     """How long its jobs that went well are kept; None leaves that to the settings."""
+    in_order: bool = False
+    """Whether a job that waits for its turn keeps its place: first in, first out."""
 
     def backoff_after(self, attempt: int) -> timedelta:
         """Tell how long to wait after an attempt that failed."""
@@ -58,6 +60,7 @@ def task(  # noqa: PLR0913 - a task's whole policy is read in one place
     site: str | None = None,
     role: str = WORKER,
     kept: str | None = None,
+    in_order: bool = False,
 ) -> Callable[[Run], Task]:
     """Make a function the task of a kind."""
 
@@ -74,6 +77,7 @@ def task(  # noqa: PLR0913 - a task's whole policy is read in one place
             site=site,
             role=role,
             kept_for=parse_duration(kept) if kept else None,
+            in_order=in_order,
         )
 
     return made

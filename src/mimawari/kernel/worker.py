@@ -295,6 +295,7 @@ class Worker:
 
     def _tell(self, job: Job, end: End, error: Exception) -> None:
         waits = end.state == State.PENDING
+        next_at = error.until if isinstance(error, Wait) else end.run_at
         is_bug = not isinstance(error, JobError | StoreDown | BadInput)
         facts = {
             "what": job.kind,
@@ -303,7 +304,7 @@ class Worker:
             "attempt": job.attempt,
             "result": "retry" if waits else end.state,
             "reason": end.reason,
-            "next": end.run_at.isoformat() if end.run_at else None,
+            "next": next_at.isoformat() if next_at else None,
         }
         if is_bug or end.state == State.FAILED:
             trouble = Trouble(

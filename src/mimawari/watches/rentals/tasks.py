@@ -115,19 +115,25 @@ async def scrape_list(job: Job, ctx: Context) -> None:
     told.enqueued(len(kept.new), walk.list_id)
 
 
-@task(DETAIL, lease="2m", timeout="10m", attempts=5, backoff="5m 15m 1h 4h 12h", site=SITE.name)
+@task(
+    DETAIL, lease="2m", timeout="10m", attempts=5, backoff="5m 15m 1h 4h 12h", site=SITE.name,
+    in_order=True,
+)  # fmt: skip
 async def scrape_detail(job: Job, ctx: Context) -> None:
     """Read one property's own page under the limit of all, and keep what it says."""
     property_id, url, caller = _parse(job)
-    told.processing(job, url)
     look = Look(job_id=job.id, at=ctx.clock.now(), zone=ctx.settings.zone)
     async with ctx.store.read() as reader:
         gone_at = await sync.find_gone_at(reader, property_id)
     if gone_at is not None:
+        told.processing(job, url, caller)
         reason = f"gone since {gone_at.isoformat(timespec='seconds')}; never asked again"
         await _end_as_gone(job, ctx, look, reason, asked=False)
         return
     await _acquire(job, ctx, caller)
+    # Only now is it its turn: one that waits is given back, and comes here again.
+    told.processing(job, url, caller)
+    told.acquired(job, url, caller)
     asked_at = ctx.clock.now()
     try:
         async with heeding(job, ctx, asked=True):
@@ -159,7 +165,6 @@ def _parse(job: Job) -> tuple[str, str, str]:
 
 async def _acquire(job: Job, ctx: Context, caller: str) -> None:
     """Wait for leave to read a detail; the site is tried first where it had turned us away."""
-    told.acquiring(job, caller)
     try:
         await ctx.peek(DETAIL)
         await _knock(job, ctx)
@@ -191,14 +196,23 @@ async def _rest(ctx: Context) -> str:
 async def enqueue_daily(job: Job, ctx: Context) -> None:
     """Enqueue the known properties that were read longest ago."""
     now = ctx.clock.now()
+    errors = 0
     async with ctx.commit(job) as tx:
         chosen, existing, done = await choose(tx, now)
-        tx.put(*(detail_job(key, url) for key, url in chosen))
+        for key, url in list(chosen):
+            try:
+                page_url, _ = yahoo_realestate.parse_detail_url(url, ctx.settings.rentals_url)
+            except BadInput as error:
+                errors += 1
+                chosen.remove((key, url))
+                told.not_enqueued(key, url, str(error))
+            else:
+                tx.put(detail_job(key, page_url))
         tx.put(NewJob(kind=CLEANUP, dedupe_key=CLEANUP))
         if job.target is not None:
             at = rules.next_daily(now, ctx.settings.zone)
             tx.next_run(at, f"daily at {rules.DAILY_AT:%H:%M}")
-    told.daily(len(chosen), existing, done)
+    told.daily(len(chosen), existing, done, errors)
 
 
 async def choose(reader: Reader | Tx, now: datetime) -> tuple[list[tuple[str, str]], int, int]:

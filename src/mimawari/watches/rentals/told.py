@@ -1,6 +1,7 @@
 """The lines that the rentals watch writes to the log: who, what, result, reason, next."""
 
 from datetime import datetime
+from typing import Any
 
 import structlog
 
@@ -30,7 +31,7 @@ def started(part: str, settings: Settings) -> None:
         )
 
 
-def processing(job: Job, url: str) -> None:
+def processing(job: Job, url: str, caller: str) -> None:
     """Say that a detail's turn has come."""
     line = f"QueueWorker: Processing id={job.id} url={url} attempt={job.attempt}"
     log.info(
@@ -38,17 +39,19 @@ def processing(job: Job, url: str) -> None:
         what="rentals.detail",
         id=job.id,
         url=url,
+        caller=caller,
         attempt=job.attempt,
     )
 
 
-def acquiring(job: Job, caller: str) -> None:
-    """Say that a detail asks for leave."""
+def acquired(job: Job, url: str, caller: str) -> None:
+    """Log that a detail passes the limiter."""
     line = f"QueueWorker: Acquiring DetailLimiter (caller={caller}, id={job.id})"
     log.info(
         line,
         what="rentals.detail",
         id=job.id,
+        url=url,
         caller=caller,
     )
 
@@ -85,9 +88,14 @@ def completed(job: Job, property_id: str, caller: str) -> None:
     )
 
 
+def _asked(job: Job) -> dict[str, Any]:
+    """Return who asked for what, for any line about a job."""
+    return {"id": job.id, "url": job.args.get("url"), "caller": job.args.get("caller")}
+
+
 def gone(job: Job, property_id: str, reason: str) -> None:
     """Say that a property is gone for good."""
-    facts = {"what": property_id, "id": job.id, "result": "permanent_fail", "reason": reason}
+    facts = {**_asked(job), "what": property_id, "result": "permanent_fail", "reason": reason}
     log.info("404 Not Found (property likely delisted): not retrying", **facts)
     line = (
         f"QueueWorker: Permanent failure (404) for id={job.id}"
@@ -101,14 +109,16 @@ def gone(job: Job, property_id: str, reason: str) -> None:
 
 def blocked(job: Job, error: JobError, until: datetime, minutes: int) -> None:
     """Say that the site turned us away, and what follows."""
-    facts = {"what": job.kind, "id": job.id, "result": "retry", "reason": str(error)}
+    facts = {
+        **_asked(job),
+        "what": job.kind,
+        "result": "retry",
+        "reason": str(error),
+        "next_retry_at": until.isoformat(),
+    }
     log.warning("[WAF] Detected Yahoo WAF block page", **facts)
     line = f"QueueWorker: WAF/circuit breaker detected for id={job.id} - entering cooldown"
-    log.warning(
-        line,
-        next_retry_at=until.isoformat(),
-        **facts,
-    )
+    log.warning(line, **facts)
     line = f"QueueWorker: Pausing for {minutes} minutes due to WAF detection"
     log.warning(line, **facts)
 
@@ -124,11 +134,23 @@ def enqueued(count: int, list_id: int) -> None:
     )
 
 
-def daily(count: int, existing: int, done: int) -> None:
-    """Say what the daily round has enqueued; one commit holds it all, so none can fail alone."""
+def not_enqueued(property_id: str, url: str, reason: str) -> None:
+    """Log why a known property cannot be read."""
+    log.warning(
+        "Scheduler: Property not enqueued",
+        what=property_id,
+        url=url,
+        caller="scheduler",
+        result="error",
+        reason=reason,
+    )
+
+
+def daily(count: int, existing: int, done: int, errors: int) -> None:
+    """Log what the daily round has enqueued, skipped, and could not enqueue."""
     line = (
         f"Scheduler: Daily enqueue completed. Enqueued={count}, SkippedExisting={existing},"
-        f" SkippedDone={done}, Errors=0"
+        f" SkippedDone={done}, Errors={errors}"
     )
     log.info(
         line,
