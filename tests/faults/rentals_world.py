@@ -59,6 +59,16 @@ async def work_hastily(url: str, address: str, shift: timedelta, statement: int 
     await _work(store, clock, Watches([hasty()], settings_for(address)))
 
 
+async def work_and_check(url: str, address: str, shift: timedelta, statement: int | None) -> None:
+    """Run a hasty worker that makes control requests until killed, by itself or by another."""
+    clock = ShiftedClock(shift)
+    store = open_store(url, clock)
+    if statement is not None:
+        die_at(store, statement)
+    checking = replace(hasty(), controls=watch.controls)
+    await _work(store, clock, Watches([checking], settings_for(address)))
+
+
 async def work_slowly(url: str, address: str, clocked: tuple[float, datetime], name: str) -> None:
     """Run the watch as it is, scheduler and worker, on a clock that all share, until killed.
 

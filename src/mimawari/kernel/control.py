@@ -27,7 +27,7 @@ MOST_IN_A_ROW = 5
 SHOWN_WITHIN = timedelta(hours=1)
 """An item that a list showed within this time is expected to be there."""
 HOLD_FOR, LONGEST_HOLD = timedelta(minutes=30), timedelta(hours=2)
-AGAIN_FOR = timedelta(seconds=15)
+AGAIN_FOR = timedelta(seconds=5)
 """How long other jobs wait at least while the control request is under way."""
 TRIAL_FOR = timedelta(minutes=10)
 
@@ -158,7 +158,8 @@ async def _wait(store: Store, clock: Clock, watches: "Watches", control: Control
     """Return until when jobs wait for the control request, or for the hold to be over."""
     times = [clock.now() + AGAIN_FOR]
     view = await store.breaker.find(control.site)
-    if view is not None and view.until is not None:
+    # A trial is soon over, however long it may take at the most.
+    if view is not None and view.until is not None and view.state == "open":
         times.append(view.until)
     if limited := await store.limiter.peek(watches.limit(control.detail_limit)):
         times.append(limited.until)
