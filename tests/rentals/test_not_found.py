@@ -14,6 +14,7 @@ from mimawari.sim.rentals import Rentals
 from mimawari.store.sql.tables import not_found, outbox
 from mimawari.watches.rentals import lists, tasks
 from mimawari.watches.rentals.tables import changes, properties, snapshots
+from tests.rentals.api_ground import Rooms
 from tests.rentals.scene import HOUR, LARGE_AREA, Scene, open_scene
 
 SIX_HOURS = 6 * 3600
@@ -243,3 +244,25 @@ async def test_a_front_page_that_is_404_after_a_block_costs_no_list_and_no_room(
     await scene.pass_time(hours=4)
     assert await scene.jobs(state=State.PERMANENT_FAIL) == []
     assert await scene.jobs(tasks.LIST, State.PERMANENT_FAIL) == []
+
+
+async def test_the_api_calls_no_room_gone_during_a_hold_and_says_what_it_waits_for(
+    rooms: Rooms,
+) -> None:
+    await rooms.walk(limit=20)
+    await rooms.scene.pass_time(minutes=30)
+    rooms.scene.order(do="gone", for_s=SIX_HOURS)
+    await rooms.scene.pass_time(hours=2)
+    assert await is_held(rooms.scene)
+    gauge = await rooms.get("/queue/limiter")
+    assert gauge["breaker"]["state"] == "open"
+    assert "404 to everything" in gauge["breaker"]["reason"]
+    ended = (await rooms.get("/properties", status="ended"))["properties"]
+    assert {one["property_id"] for one in ended} & living(rooms.scene) == set()
+    changed = (await rooms.get("/changes/recent", kind="status"))["changes"]
+    assert {one["property_id"] for one in changed} & living(rooms.scene) == set()
+    stats = await rooms.get("/queue/stats")
+    assert stats["permanent_fail"] == len(ended)
+    await rooms.scene.pass_time(hours=7)
+    gauge = await rooms.get("/queue/limiter")
+    assert gauge["breaker"]["state"] == "closed"
