@@ -5,14 +5,17 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 
+from mimawari.app.connections import Connection, Connections, Deadlines, most_connections
 from mimawari.app.edge import App
 from mimawari.errors import BadInput
 
-BACKLOG = 2048
+BACKLOG = 512
+"""As many may be accepted before the first of them is looked at, and each is an open file."""
 
 
 class Uvicorn(uvicorn.Server):
@@ -47,10 +50,21 @@ def listen(host: str, port: int, setting: str = "MIMAWARI_PORT") -> socket.socke
     return taken
 
 
-def start(app: App, taken: socket.socket, tls: ssl.SSLContext | None = None) -> Api:
+def start(
+    app: App,
+    taken: socket.socket,
+    tls: ssl.SSLContext | None = None,
+    *,
+    connections: Connections | None = None,
+) -> Api:
     """Answer on a socket, encrypted if asked for; the task ends soon after `should_exit` is set."""
+    if connections is None:
+        connections = Connections(most_connections(), Deadlines())
+    connection = partial(Connection, connections=connections)
     config = uvicorn.Config(
         app,
+        http=cast("type[Connection]", connection),
+        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         server_header=False,
