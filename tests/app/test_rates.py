@@ -15,11 +15,14 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.rates import SqlRates
 from mimawari.store.sql.tables import rates
-from tests.app.ground import OTHER_KEY, Api, check_error, open_api
+from tests.app.ground import OTHER_KEY, Api, check_error, open_api, until, until_ready
 from tests.conftest import Databases
+from tests.servers import postgres_server
 
 RATE = 60
 MINUTE = timedelta(minutes=1)
+MERGED_WITHIN_SECONDS = 5.0
+NO_JOB = "00000000-0000-7000-8000-000000000000"
 
 
 @pytest.fixture
@@ -35,41 +38,71 @@ async def pair(
         ]
 
 
-async def burst(pair: list[Api], count: int, key: str | None = None) -> Counter[int]:
-    """Ask both APIs at once, as often as said each, and count the answers."""
+async def burst(
+    pair: list[Api], count: int, key: str | None = None, method: str = "POST"
+) -> Counter[int]:
+    """Send requests to both APIs at once, as many as said to each; count the responses.
+
+    A write is one to a job that there is not (404), so that it changes nothing.
+    """
     headers = {} if key is None else {b"X-API-Key": key.encode()}
+    path = "/api/status" if method == "GET" else f"/api/jobs/{NO_JOB}/retry"
     answers = await asyncio.gather(
-        *(api.http.get("/api/status", headers=headers) for api in pair for _ in range(count))
+        *(api.http.request(method, path, headers=headers) for api in pair for _ in range(count))
     )
     return Counter(answer.status_code for answer in answers)
 
 
-async def test_two_processes_grant_no_more_than_one_allowance(
+async def test_two_processes_grant_no_more_writes_than_one_allowance(
     pair: list[Api], clock: VirtualClock
 ) -> None:
-    assert await burst(pair, RATE // 2) == {200: RATE}
+    assert await burst(pair, RATE // 2) == {404: RATE}
     assert await burst(pair, 5) == {429: 10}
-    assert await burst(pair, RATE // 2, OTHER_KEY) == {200: RATE}
-    response = await pair[0].http.get("/api/status")
+    assert await burst(pair, RATE // 2, OTHER_KEY) == {404: RATE}
+    response = await pair[0].http.post(f"/api/jobs/{NO_JOB}/retry")
     check_error(response, 429, "rate_limited")
     await clock.advance(timedelta(seconds=int(response.headers["retry-after"])))
-    assert (await pair[0].http.get("/api/status")).status_code == 200
+    assert (await pair[0].http.post(f"/api/jobs/{NO_JOB}/retry")).status_code == 404
     await clock.advance(MINUTE * 2)
-    assert (await burst(pair, RATE))[200] == RATE
+    assert (await burst(pair, RATE))[404] == RATE
 
 
-async def test_requests_that_come_at_once_use_up_no_more_than_themselves(
-    pair: list[Api],
-) -> None:
-    assert await burst(pair[:1], RATE) == {200: RATE}
-    assert await burst(pair, 1) == {429: 2}
+async def test_a_process_grants_no_more_reads_than_its_allowance(pair: list[Api]) -> None:
+    assert await burst(pair[:1], RATE, method="GET") == {200: RATE}
+    assert await burst(pair[:1], 5, method="GET") == {429: 5}
+
+
+async def test_reads_of_one_process_count_for_the_other_within_a_merge(pair: list[Api]) -> None:
+    assert await burst(pair[:1], RATE, method="GET") == {200: RATE}
+
+    async def is_spent_elsewhere() -> bool:
+        return await burst(pair[1:], 1) == {429: 1}
+
+    await until(is_spent_elsewhere, MERGED_WITHIN_SECONDS)
+
+
+async def test_reads_count_for_writes_of_the_same_process_at_once(pair: list[Api]) -> None:
+    assert await burst(pair[:1], RATE // 2, method="GET") == {200: RATE // 2}
+    assert await burst(pair[:1], RATE) == {404: RATE // 2, 429: RATE // 2}
+
+
+async def test_a_read_is_counted_while_the_database_stands_still(tmp_path: Path) -> None:
+    with postgres_server(durable=False) as server:
+        async with open_api(server.url, tmp_path, rate=RATE) as api:
+            await until_ready(api.http)
+            await asyncio.to_thread(server.freeze)
+            try:
+                async with asyncio.timeout(1), httpx2.AsyncClient(base_url=api.address) as http:
+                    check_error(await http.get("/api/status"), 401, "unauthorized")
+            finally:
+                await asyncio.to_thread(server.thaw)
 
 
 async def test_wrong_keys_are_counted_by_address_and_cost_others_nothing(
     pair: list[Api],
 ) -> None:
     assert await burst(pair, RATE, "wrong") == {401: RATE, 429: RATE}
-    assert await burst(pair, 1) == {200: 2}
+    assert await burst(pair, 1) == {404: 2}
 
 
 async def test_nobody_changes_the_address_they_are_counted_by(pair: list[Api]) -> None:
@@ -85,7 +118,7 @@ async def test_nobody_changes_the_address_they_are_counted_by(pair: list[Api]) -
 
 
 async def test_health_is_never_counted(pair: list[Api]) -> None:
-    assert await burst(pair, RATE) == {200: RATE, 429: RATE}
+    assert await burst(pair, RATE) == {404: RATE, 429: RATE}
     async with httpx2.AsyncClient(base_url=pair[0].address) as http:
         assert {(await http.get("/healthz")).status_code for _ in range(RATE)} == {200}
 
@@ -125,3 +158,15 @@ async def test_a_client_who_has_not_come_for_a_while_is_forgotten_when_a_new_one
     async with store.read() as reader:
         left = (await reader.execute(select(rates.c.client))).scalars().all()
     assert left == ["c"]
+
+
+async def test_counts_are_merged_over_what_others_have_used(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    rival = SqlStore(store.database.url.render_as_string(hide_password=False), clock)
+    both = [SqlRates(store.database), SqlRates(rival.database)]
+    used = {str(number): MINUTE / 60 for number in range(20)}
+    merged = await asyncio.gather(*(rates.add(used, MINUTE) for rates in both * 3))
+    latest = {name: max(found[name] for found in merged) for name in used}
+    assert set(latest.values()) == {clock.now() + 6 * MINUTE / 60}
+    await rival.close()

@@ -4,8 +4,8 @@ import socket
 import ssl
 from dataclasses import dataclass
 
+from mimawari.app.allowance import Allowance
 from mimawari.app.api import make_app, make_internal_app
-from mimawari.app.edge import Allowance
 from mimawari.app.keys import load_keys
 from mimawari.app.listening import Api, listen, start
 from mimawari.app.ops import System

@@ -11,8 +11,9 @@ from pydantic import BaseModel, BeforeValidator, Field
 from starlette.exceptions import HTTPException
 
 from mimawari import __version__
+from mimawari.app.allowance import Allowance
 from mimawari.app.api_ports import router as ports
-from mimawari.app.edge import Allowance, Edge, Lock, Owed
+from mimawari.app.edge import Edge, Lock, Owed
 from mimawari.app.envelope import Described, errors, errors_as, install
 from mimawari.app.ops import System
 from mimawari.edges.routes import SystemOf

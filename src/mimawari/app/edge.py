@@ -1,29 +1,23 @@
 """The edge: what every request passes before any code of ours looks at it."""
 
-import asyncio
 import hashlib
 import math
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Any
 
 from mimawari.app import keys
+from mimawari.app.allowance import Allowance
 from mimawari.app.envelope import envelope_bytes
 from mimawari.app.strict import check_json
 from mimawari.errors import BadInput, StoreDown
-from mimawari.kernel.ports import Clock, Reporter
+from mimawari.kernel.ports import Reporter
 from mimawari.kernel.values import Trouble
 from mimawari.kernel.watch import Manners
-from mimawari.store.sql.rates import SqlRates
 
 MOST_BYTES = 1024 * 1024
 READS = frozenset({"GET", "HEAD"})
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
-PER = timedelta(minutes=1)
-CHUNK = 10
-"""So many requests are taken from the shared allowance at once, and then counted here."""
-
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -48,49 +42,6 @@ class Refusal(Exception):
         self.status = status
         self.code = code
         self.headers = headers
-
-
-class Allowance:
-    """Each client's requests a minute, over all API processes."""
-
-    def __init__(self, rates: SqlRates, clock: Clock, per_minute: int) -> None:
-        self._rates = rates
-        self._clock = clock
-        self._cost = PER / per_minute
-        self._chunk = max(1, min(CHUNK, per_minute // CHUNK))
-        self._left: dict[str, tuple[int, datetime]] = {}
-        self._asking: dict[str, asyncio.Task[datetime | None]] = {}
-
-    def now(self) -> datetime:
-        """Tell the time that `use` speaks of."""
-        return self._clock.now()
-
-    async def use(self, client: str) -> datetime | None:
-        """Count one request; None if it may pass, else when the next one may."""
-        while True:
-            now = self._clock.now()
-            left, good_until = self._left.get(client, (0, now))
-            if left > 0 and now < good_until:
-                self._left[client] = (left - 1, good_until)
-                return None
-            # Requests that come at once share one chunk, instead of taking one each.
-            if client not in self._asking:
-                self._asking[client] = asyncio.create_task(self._take(client))
-            wait = await asyncio.shield(self._asking[client])
-            if wait is not None:
-                return wait
-
-    async def _take(self, client: str) -> datetime | None:
-        try:
-            now = self._clock.now()
-            wait = await self._rates.take(client, self._cost * self._chunk, PER)
-            if len(self._left) > 10_000:  # noqa: PLR2004 - bounds memory, the number is arbitrary
-                self._left.clear()
-            if wait is None:
-                self._left[client] = (self._chunk, now + PER)
-            return wait
-        finally:
-            del self._asking[client]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +113,16 @@ class Edge:
         which = keys.matches(given, lock.keys)
         address = (scope.get("client") or ("unknown", 0))[0]
         if which is None:
-            await self._count(f"address {address}")
+            await count(self._allowance, f"address {address}", scope["method"])
             message = f"give a valid key in the header {lock.header}; see `mimawari doctor`"
             raise Refusal(401, "unauthorized", message, ((b"www-authenticate", b"ApiKey"),))
         # The key itself is never written anywhere.
         client = f"key {hashlib.sha256(lock.keys[which]).hexdigest()[:16]}"
         scope.setdefault("state", {})["client"] = client
-        await self._count(client)
+        await count(self._allowance, client, scope["method"])
         owed = self._owed_for(scope)
         if owed is not None and scope["method"] in READS:
-            await self._count(f"{client} {owed.manners.prefixes[0]}", owed.reads)
+            await count(owed.reads, f"{client} {owed.manners.prefixes[0]}", scope["method"])
 
     def _owed_for(self, scope: Message) -> Owed | None:
         covering = (owed for owed in self._owed if owed.manners.covers(scope["path"]))
@@ -184,16 +135,21 @@ class Edge:
             refusal.code = owed.manners.codes.get(refusal.code, refusal.code)
         return refusal
 
-    async def _count(self, client: str, allowance: Allowance | None = None) -> None:
+
+async def count(allowance: Allowance, client: str, method: str) -> None:
+    """Count a request of a client, or refuse it; a read never waits for the store."""
+    if method in READS:
+        until = allowance.use_for_read(client)
+    else:
         try:
-            until = await (allowance or self._allowance).use(client)
+            until = await allowance.use_for_write(client)
         except StoreDown:
             # The request itself will say that the store is down.
             return
-        if until is not None:
-            seconds = max(1, math.ceil((until - self._allowance.now()).total_seconds()))
-            retry = ((b"retry-after", str(seconds).encode()),)
-            raise Refusal(429, "rate_limited", f"too many requests; again in {seconds} s", retry)
+    if until is not None:
+        seconds = max(1, math.ceil((until - allowance.now()).total_seconds()))
+        retry = ((b"retry-after", str(seconds).encode()),)
+        raise Refusal(429, "rate_limited", f"too many requests; again in {seconds} s", retry)
 
 
 def _trouble(scope: Message, error: Exception) -> Trouble:

@@ -2,18 +2,18 @@
 
 from typing import Any
 
+from mimawari.app.allowance import Allowance
 from mimawari.app.edge import (
-    Allowance,
     App,
     Message,
     Receive,
     Refusal,
     Send,
+    count,
     read_body,
     refuse,
     replay,
 )
-from mimawari.errors import StoreDown
 from mimawari.kernel.ports import Reporter
 from mimawari.kernel.values import Trouble
 
@@ -60,7 +60,8 @@ class Front:
             await send(message)
 
         try:
-            await self._count(scope)
+            address = (scope.get("client") or ("unknown", 0))[0]
+            await count(self._allowance, f"pages {address}", scope["method"])
             body = await read_body(scope, receive)
             await self._pages(scope, replay(body, receive), send_guarded)
         except Refusal as refusal:
@@ -70,16 +71,6 @@ class Front:
             if started:
                 raise
             await refuse(send_guarded, Refusal(500, "internal", "a bug of ours; the log has it"))
-
-    async def _count(self, scope: Message) -> None:
-        address = (scope.get("client") or ("unknown", 0))[0]
-        try:
-            until = await self._allowance.use(f"pages {address}")
-        except StoreDown:
-            # The page itself will say that the store is down.
-            return
-        if until is not None:
-            raise Refusal(429, "rate_limited", "too many requests; wait a minute")
 
 
 def _is_for_program(scope: Message) -> bool:

@@ -1,11 +1,13 @@
 """How much of its allowance each API client has used, shared by every API process."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from sqlalchemy import BigInteger, case, delete, literal, select, update
 
 from mimawari.columns import Instant
 from mimawari.store.sql.engine import Database, Session
+from mimawari.store.sql.rows import Saving, save_rows
 from mimawari.store.sql.tables import rates
 
 
@@ -18,6 +20,28 @@ class SqlRates:
     async def take(self, client: str, cost: timedelta, window: timedelta) -> datetime | None:
         """Use up `cost` of a client's `window`; None if granted, else when it will be."""
         return await self._database.run(lambda s: self._take(s, client, cost, window))
+
+    async def add(self, costs: Mapping[str, timedelta], window: timedelta) -> dict[str, datetime]:
+        """Use up what clients have had already; return until when each has used its window."""
+        return await self._database.run(lambda s: self._add(s, costs, window))
+
+    def _add(
+        self, session: Session, costs: Mapping[str, timedelta], window: timedelta
+    ) -> dict[str, datetime]:
+        now, dialect = self._database.clock.now(), self._database.dialect
+        # In one order everywhere, so that two processes never wait for each other.
+        names = sorted(costs)
+        first = [{"client": name, "used_until": now} for name in names]
+        # A row that is there already is only locked by this.
+        save_rows(session, dialect, Saving(rates, change=("client",)), first)
+        found = select(rates).where(rates.c.client.in_(names))
+        used = {row.client: max(row.used_until, now) for row in session.execute(found)}
+        # No debt grows beyond what is forgotten again in two windows.
+        until = {name: min(used[name] + costs[name], now + 2 * window) for name in names}
+        rows = [{"client": name, "used_until": until[name]} for name in names]
+        save_rows(session, dialect, Saving(rates, change=("used_until",)), rows)
+        session.execute(delete(rates).where(rates.c.used_until < now - window))
+        return until
 
     def _take(
         self, session: Session, client: str, cost: timedelta, window: timedelta
