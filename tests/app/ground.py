@@ -128,6 +128,15 @@ async def until(
             await asyncio.sleep(0.02)
 
 
+async def until_down(http: httpx2.AsyncClient, seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait until the API says that it is not ready, which it looks up once a second."""
+
+    async def is_down() -> bool:
+        return (await http.get("/readyz")).status_code == 503
+
+    await until(is_down, seconds)
+
+
 async def until_ready(http: httpx2.AsyncClient, seconds: float = PATIENCE_SECONDS) -> None:
     """Wait until the API says that it is ready."""
 

@@ -9,7 +9,7 @@ import asyncpg
 import httpx2
 import pytest
 
-from tests.app.ground import Api, check_error, open_api, put, until, until_ready
+from tests.app.ground import Api, check_error, open_api, put, until, until_down, until_ready
 from tests.conftest import Databases
 from tests.servers import Server, postgres_server, redis_server
 
@@ -32,6 +32,7 @@ async def test_readiness_follows_the_database_and_nothing_else_breaks(
         watching = asyncio.create_task(_watch(api, seen))
         await _until_last(seen, 200)
         await asyncio.to_thread(server.kill)
+        await until_down(api.http)
         await _check_down(api)
         await asyncio.to_thread(server.start)
         await until_ready(api.http, RECOVERY_SECONDS)
@@ -106,6 +107,7 @@ async def test_a_database_that_hangs_is_said_to_be_gone_too(server: Server, tmp_
         await until_ready(api.http)
         await asyncio.to_thread(server.freeze)
         try:
+            await until_down(api.http)
             check_error(await api.http.get("/readyz"), 503, "store_down")
             assert (await api.http.get("/healthz")).status_code == 200
         finally:
@@ -122,6 +124,7 @@ async def test_a_redis_that_hangs_is_said_to_be_gone_and_work_is_taken_all_the_s
             await until_ready(api.http)
             await asyncio.to_thread(redis.freeze)
             try:
+                await until_down(api.http)
                 assert "Redis" in check_error(await api.http.get("/readyz"), 503, "store_down")
                 assert (await api.http.get("/healthz")).status_code == 200
                 page = {"name": "a", "url": "http://127.0.0.1:1/"}

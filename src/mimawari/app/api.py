@@ -5,7 +5,7 @@ from pkgutil import resolve_name
 from typing import Annotated, Any
 
 from annotated_types import Ge, Le
-from fastapi import APIRouter, FastAPI, Path, Query, Security
+from fastapi import APIRouter, FastAPI, Path, Query, Request, Security
 from fastapi.security import APIKeyHeader
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.exceptions import HTTPException
@@ -16,6 +16,7 @@ from mimawari.app.api_ports import router as ports
 from mimawari.app.edge import Edge, Lock, Owed
 from mimawari.app.envelope import Described, errors, errors_as, install
 from mimawari.app.ops import System
+from mimawari.app.readiness import Readiness
 from mimawari.edges.routes import SystemOf
 from mimawari.errors import NotFound
 from mimawari.kernel.job import JobView, State
@@ -204,9 +205,9 @@ async def healthz() -> HealthOut:
 
 
 @health.get("/readyz", responses={s: errors()[s] for s in (400, 413, 503)})
-async def readyz(system: SystemOf) -> HealthOut:
-    """Say whether the store answers."""
-    await system.store.ping()
+async def readyz(request: Request) -> HealthOut:
+    """Say whether the store can be read and written to, and has space."""
+    await request.app.state.readiness.check()
     return HealthOut(status="ready")
 
 
@@ -258,6 +259,7 @@ def _bare_app(system: System) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.system = system
+    app.state.readiness = Readiness(system.store)
     app.include_router(health, tags=["health"])
     return app
 

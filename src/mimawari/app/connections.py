@@ -19,11 +19,20 @@ import structlog
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from mimawari.app.envelope import envelope_bytes
+from mimawari.kernel.clock import Mark, RealClock
 
 MOST_CONNECTIONS = 1000
 OPEN_FILES = 4096
 
 log = structlog.get_logger(component="api")
+
+
+REAL = RealClock()
+"""Clients wait in real time, whatever clock the system goes by."""
+
+
+def _seconds(since: Mark, now: Mark) -> float:
+    return now.elapsed_since(since).total_seconds()
 
 
 class Phase(StrEnum):
@@ -33,6 +42,7 @@ class Phase(StrEnum):
     HEADERS = "headers"
     BODY = "body"
     RESPONSE = "response"
+    CLOSING = "closing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +57,19 @@ class Deadlines:
     """From the end of the headers to the end of the body."""
     stalled: float = 60.0
     """How long a client may take nothing of a response that is ready for it."""
+    closing: float = 2.0
+    """How long what a refused client still sends is thrown away, so that it reads the refusal."""
     sweep: float = 1.0
     """How often the deadlines are checked."""
 
     def of(self, phase: Phase) -> float:
         """Return the deadline of a phase; a response may take as long as it is read."""
-        limits = {Phase.IDLE: self.idle, Phase.HEADERS: self.headers, Phase.BODY: self.body}
+        limits = {
+            Phase.IDLE: self.idle,
+            Phase.HEADERS: self.headers,
+            Phase.BODY: self.body,
+            Phase.CLOSING: self.closing,
+        }
         return limits.get(phase, math.inf)
 
 
@@ -127,7 +144,7 @@ class Connection(H11Protocol):
         super().__init__(*args, **named)
         self._connections = connections
         self.phase = Phase.IDLE
-        self._since = self._taken_at = self.loop.time()
+        self._since = self._taken_at = REAL.mark()
         self._left_to_take = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -142,6 +159,8 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes in, and note which part of a request they complete."""
+        if self.phase is Phase.CLOSING:
+            return
         before = self.cycle
         super().data_received(data)
         self._enter(self._phase_with(Phase.HEADERS), anew=self.cycle is not before)
@@ -161,26 +180,27 @@ class Connection(H11Protocol):
         return Phase.BODY if self.cycle.more_body else Phase.RESPONSE
 
     def _enter(self, phase: Phase, *, anew: bool) -> None:
-        if anew or phase is not self.phase:
-            self.phase, self._since = phase, self.loop.time()
+        if self.phase is not Phase.CLOSING and (anew or phase is not self.phase):
+            self.phase, self._since = phase, REAL.mark()
 
     def check(self) -> None:
         """Close the connection if a deadline is over."""
-        now, deadlines = self.loop.time(), self._connections.deadlines
+        now, deadlines = REAL.mark(), self._connections.deadlines
         left = self.transport.get_write_buffer_size()
         if not left or left != self._left_to_take:
             self._left_to_take, self._taken_at = left, now
-        elif now - self._taken_at > deadlines.stalled:
+        elif _seconds(self._taken_at, now) > deadlines.stalled:
             self._count(f"the client took nothing for {deadlines.stalled:g} s")
             self.transport.abort()
             return
         allowed = deadlines.of(self.phase)
-        if now - self._since > allowed and not self.transport.is_closing():
+        if _seconds(self._since, now) > allowed and not self.transport.is_closing():
             self.drop(f"{self.phase}: not complete after {allowed:g} s")
 
     def drop(self, reason: str) -> None:
         """Close the connection, with an error first if a request was begun."""
-        self._count(reason)
+        if self.phase is not Phase.CLOSING:
+            self._count(reason)
         if self.phase in (Phase.HEADERS, Phase.BODY):
             self._refuse(408, "timeout", "the request was not complete in time; send it again")
         elif self.phase is Phase.IDLE:
@@ -209,7 +229,12 @@ class Connection(H11Protocol):
             )
             for event in (response, h11.Data(data=content), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
+        if not self.transport.can_write_eof():
+            self.transport.close()
+            return
+        # A socket closed with bytes unread resets the connection, and the refusal is lost.
+        self.transport.write_eof()
+        self._enter(Phase.CLOSING, anew=True)
 
     def _count(self, reason: str) -> None:
         self._connections.closed[reason] += 1

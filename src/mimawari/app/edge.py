@@ -14,6 +14,7 @@ from mimawari.errors import BadInput, StoreDown
 from mimawari.kernel.ports import Reporter
 from mimawari.kernel.values import Trouble
 from mimawari.kernel.watch import Manners
+from mimawari.store.sql.engine import impatient
 
 MOST_BYTES = 1024 * 1024
 READS = frozenset({"GET", "HEAD"})
@@ -93,9 +94,10 @@ class Edge:
             await send(message)
 
         try:
-            await self._admit(scope)
-            body = await read_body(scope, receive)
-            await self._app(scope, replay(body, receive), send_guarded)
+            with impatient():
+                await self._admit(scope)
+                body = await read_body(scope, receive)
+                await self._app(scope, replay(body, receive), send_guarded)
         except Refusal as refusal:
             await refuse(send_guarded, self._worded(scope, refusal))
         except Exception as error:

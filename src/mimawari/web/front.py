@@ -16,6 +16,7 @@ from mimawari.app.edge import (
 )
 from mimawari.kernel.ports import Reporter
 from mimawari.kernel.values import Trouble
+from mimawari.store.sql.engine import impatient
 
 API = ("/api/", "/internal/")
 OF_API = frozenset({"/api", "/healthz", "/readyz", "/openapi.json"})
@@ -60,10 +61,11 @@ class Front:
             await send(message)
 
         try:
-            address = (scope.get("client") or ("unknown", 0))[0]
-            await count(self._allowance, f"pages {address}", scope["method"])
-            body = await read_body(scope, receive)
-            await self._pages(scope, replay(body, receive), send_guarded)
+            with impatient():
+                address = (scope.get("client") or ("unknown", 0))[0]
+                await count(self._allowance, f"pages {address}", scope["method"])
+                body = await read_body(scope, receive)
+                await self._pages(scope, replay(body, receive), send_guarded)
         except Refusal as refusal:
             await refuse(send_guarded, refusal)
         except Exception as error:

@@ -19,12 +19,12 @@ from mimawari.errors import BadInput, StoreDown
 from mimawari.ids import new_id
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.facts import Facts, read_facts
+from mimawari.store.sql.link import LEAST_FREE
 from mimawari.store.sql.migrate import find_version
 from mimawari.store.sql.refusals import Refusal, refusal_of
 from mimawari.store.sql.session_settings import CHARSET, COLLATION
 from mimawari.store.sql.tables import meta
 
-LEAST_FREE = 16 * 1024 * 1024
 MOST_APART = timedelta(seconds=30)
 OLDEST = {"SQLite": (3, 38), "PostgreSQL": (12,), "MariaDB": (10, 6)}
 NAMED_TABLES = 3

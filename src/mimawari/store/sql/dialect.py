@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 
 from mimawari.errors import BadInput
 from mimawari.store.sql import session_settings
-from mimawari.store.sql.link import READ_ONLY, FileLink, Link, ServerLink
+from mimawari.store.sql.link import LOCK_SECONDS, READ_ONLY, FileLink, Link, ServerLink
 from mimawari.store.sql.session_settings import CHARSET, COLLATION
 
 CONNECT_SECONDS = 5.0
@@ -213,8 +213,13 @@ class Sqlite(Dialect):
 
         @event.listens_for(engine, "begin")
         def begun(connection: Any) -> None:
-            read_only = connection.get_execution_options().get(READ_ONLY)
-            connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+            options = connection.get_execution_options()
+            if options.get(READ_ONLY):
+                connection.exec_driver_sql("BEGIN")
+                return
+            milliseconds = int(options.get(LOCK_SECONDS, session_settings.BUSY_SECONDS) * 1000)
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {milliseconds}")
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     def link(self, url: URL) -> Link:
         """Reach the file in threads."""

@@ -2,15 +2,20 @@
 
 import asyncio
 import json
+import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
+    AsyncExitStack,
     asynccontextmanager,
     contextmanager,
     nullcontext,
     suppress,
 )
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Executable, Result, event, make_url
@@ -25,15 +30,37 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from mimawari.errors import StoreDown
+from mimawari.kernel.clock import Mark, RealClock
 from mimawari.kernel.ports import Clock
 from mimawari.store.sql.dialect import dialect_of
-from mimawari.store.sql.link import Line
+from mimawari.store.sql.link import LOCK_SECONDS, Line
 from mimawari.store.sql.refusals import Refusal, refusal_of
 from mimawari.store.sql.signal import SqlSignal
 from mimawari.text import one_line
 
 CONTENTION_TRIES = 8
 IO_SECONDS = 30.0
+REQUEST_SECONDS = 4.0
+"""How long a request waits for the right to write, before it is refused."""
+
+LEAST_SECONDS = 0.05
+REAL = RealClock()
+"""A client waits in real time, whatever clock the store goes by."""
+
+
+@dataclass(slots=True)
+class _Patience:
+    """How many seconds a request still waits for the right to write, over all its writes."""
+
+    left: float = REQUEST_SECONDS
+
+    def spend(self, since: Mark) -> None:
+        """Take off the time that was waited in vain, or in line."""
+        spent = REAL.mark().elapsed_since(since).total_seconds()
+        self.left = max(LEAST_SECONDS, self.left - spent)
+
+
+_patience: ContextVar[_Patience | None] = ContextVar("patience", default=None)
 
 T = TypeVar("T")
 Guarded = Callable[[Awaitable[Any]], Awaitable[Any]]
@@ -44,6 +71,23 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 def as_rows(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
     """Bind many rows as one value: one statement, one round trip."""
     return {"rows": _encode(rows)}
+
+
+def _lock_options() -> dict[str, Any]:
+    """Return how long a transaction that begins now waits for the write lock of its file."""
+    patience = _patience.get()
+    # A little less than the step may take, so that its own error says what was in the way.
+    return {} if patience is None else {LOCK_SECONDS: patience.left * 0.9}
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Let a write that is begun in this block fail with StoreDown instead of waiting for long."""
+    token = _patience.set(_Patience())
+    try:
+        yield
+    finally:
+        _patience.reset(token)
 
 
 class Touched:
@@ -169,28 +213,55 @@ class Database:
             try:
                 return await self._run_once(work)
             except Contention as error:
+                if _patience.get() is not None and self.dialect.writes_one_at_a_time:
+                    raise
                 last = error
         raise last
 
     async def _run_once(self, work: Callable[[Session], T]) -> T:
-        def transaction(connection: Connection) -> tuple[T, set[str], Any]:
-            with connection.begin():
+        def transaction(options: dict[str, Any], connection: Connection) -> tuple[T, set[str], Any]:
+            with connection.execution_options(**options).begin():
                 session = Session(connection)
                 result = work(session)
                 sealed = self._seal(session)
             return result, session.topics, sealed
 
         with self._noticing():
-            async with self._queue:
-                performed = self.link.perform(transaction, read_only=False)
+            async with self._turn():
+                # The context stays behind where a file is used in a thread of its own.
+                step = partial(transaction, _lock_options())
+                performed = self.link.perform(step, read_only=False)
                 result, topics, sealed = await self._guarded(performed)
             await self._tell(topics, sealed)
         return result
 
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait in line where there is one writer only, for as long as the caller has patience."""
+        patience, began = _patience.get() or _Patience(math.inf), REAL.mark()
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(None if patience.left == math.inf else patience.left):
+                    await stack.enter_async_context(self._queue)
+            except TimeoutError as error:
+                raise StoreDown("another write holds the database; nothing was saved") from error
+            finally:
+                patience.spend(began)
+            began = REAL.mark()
+            try:
+                yield
+            except StoreDown:
+                patience.spend(began)
+                raise
+
+    async def check_space(self) -> None:
+        """Raise StoreDown if what is written next may find no space."""
+        await self._guarded(self.link.check_space())
+
     async def look(self, work: Callable[[Session], T]) -> T:
         """Look at what is committed."""
         looked = self.link.perform(lambda c: work(Session(c)), read_only=True)
-        return await self._guarded(looked)
+        return await self._guarded(looked, IO_SECONDS)
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Reader]:
@@ -200,9 +271,10 @@ class Database:
     @asynccontextmanager
     async def write(self) -> AsyncIterator[Opened]:
         """Open a transaction between steps, commit it at the end, then wake who waits."""
-        async with self._queue, self._line() as line:
+        async with self._turn(), self._line() as line:
             opened = Opened(line, self._guarded)
-            await opened.run(lambda session: session.connection.begin())
+            options = _lock_options()
+            await opened.run(lambda s: s.connection.execution_options(**options).begin())
             yield opened
 
             def commit(session: Session) -> Any:
@@ -258,10 +330,11 @@ class Database:
             with suppress(StoreDown):
                 await self._guarded(line.close())
 
-    async def _guarded(self, step: Awaitable[T]) -> T:
+    async def _guarded(self, step: Awaitable[T], seconds: float | None = None) -> T:
         """Bound a step in time, and make its errors ours."""
+        patience = _patience.get()
         try:
-            async with asyncio.timeout(IO_SECONDS):
+            async with asyncio.timeout(seconds or (patience.left if patience else IO_SECONDS)):
                 return await step
         except (SQLAlchemyError, OSError, TimeoutError) as error:
             raise self._ours(error) from error
@@ -277,7 +350,7 @@ class Database:
         if not isinstance(error, DBAPIError):
             return error
         if self.dialect.contended(error):
-            return Contention("another transaction was in the way")
+            return Contention("another transaction holds the database; nothing was saved")
         if (refusal := refusal_of(error)) is not None:
             return StoreDown(
                 f"the database refuses work: {refusal} ({_words(error.orig or error)})"

@@ -5,20 +5,27 @@ function, so a file costs one hop to its thread however many statements there ar
 """
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
+from mimawari.errors import StoreDown
 from mimawari.kernel.loop import whole
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
 
 READ_ONLY = "mimawari_read_only"
+LOCK_SECONDS = "mimawari_lock_seconds"
+"""How long a transaction waits for the write lock of its file."""
 READERS = 4
+LEAST_FREE = 16 * 1024 * 1024
 
 
 class Line(Protocol):
@@ -49,6 +56,10 @@ class Link(Protocol):
         """Return a connection for several steps, not open yet."""
         ...
 
+    async def check_space(self) -> None:
+        """Raise StoreDown if what is written next may find no space."""
+        ...
+
     async def close(self) -> None:
         """Let go of everything."""
         ...
@@ -77,6 +88,9 @@ class ServerLink:
     def line(self) -> Line:
         """Return a connection for several steps, not open yet."""
         return _ServerLine(self._engine.connect())
+
+    async def check_space(self) -> None:
+        """Leave it to the server, which watches its own disk."""
 
     async def close(self) -> None:
         """Let go of everything."""
@@ -129,6 +143,10 @@ class FileLink:
         """Return a connection for several steps, not open yet."""
         return _FileLine(self._engine, self._writer)
 
+    async def check_space(self) -> None:
+        """Look at the file's disk: a small write may fit into the log that is there already."""
+        await _hop(self._readers, partial(_check_space, Path(self._engine.url.database or "")))
+
     async def close(self) -> None:
         """Let go of everything."""
         for threads in (self._writer, self._readers):
@@ -174,6 +192,10 @@ class NearLink:
         """Return a connection for several steps, not open yet."""
         return _NearLine(self.engine)
 
+    async def check_space(self) -> None:
+        """Look at the file's disk."""
+        _check_space(Path(self.engine.url.database or ""))
+
     async def close(self) -> None:
         """Let go of everything."""
         self.engine.dispose()
@@ -192,6 +214,15 @@ class _NearLine:
     async def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
+
+
+def _check_space(file: Path) -> None:
+    free = shutil.disk_usage(file.parent).free
+    if free < LEAST_FREE:
+        raise StoreDown(
+            f"the disk of the database has {free // 1024} KiB left; make room for"
+            f" {LEAST_FREE // 1024 // 1024} MiB at least"
+        )
 
 
 async def _hop(threads: Executor, step: Callable[[], T]) -> T:

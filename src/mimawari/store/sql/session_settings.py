@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 IDLE_SECONDS = 15
 """A process that hangs in the middle of a transaction holds what it has locked no longer."""
+BUSY_SECONDS = 15.0
+"""How long background work waits for the write lock of a file."""
 CHARSET, COLLATION = "utf8mb4", "utf8mb4_nopad_bin"
 _LARGEST = 2**64 - 1
 
@@ -71,7 +73,7 @@ POSTGRES_AFTER_LOGIN = (
 
 SQLITE = (
     "encoding = 'UTF-8'",
-    "busy_timeout = 15000",
+    f"busy_timeout = {int(BUSY_SECONDS * 1000)}",
     "journal_mode = WAL",
     "synchronous = FULL",
     "foreign_keys = ON",

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from sqlalchemy import select
-
 from mimawari.errors import StoreDown
 from mimawari.kernel.job import Job, State
 from mimawari.kernel.ports import Cache, Clock
@@ -13,7 +11,7 @@ from mimawari.store.sql.breaker import SqlBreaker
 from mimawari.store.sql.cache import SqlCache
 from mimawari.store.sql.commit import SqlCommit, SqlTx
 from mimawari.store.sql.cursor import SqlCursor
-from mimawari.store.sql.engine import Database, Reader
+from mimawari.store.sql.engine import Database, Reader, impatient
 from mimawari.store.sql.limiter import SqlLimiter
 from mimawari.store.sql.not_found import SqlNotFoundRuns
 from mimawari.store.sql.outbox import SqlOutbox
@@ -23,6 +21,7 @@ from mimawari.store.sql.schedule import SqlSchedule
 from mimawari.store.sql.streaks import SqlStreaks
 from mimawari.store.sql.tables import meta
 
+PING = "ping"
 PING_SECONDS = 3.0
 
 
@@ -61,10 +60,14 @@ class SqlStore:
             yield reader
 
     async def ping(self) -> None:
-        """Raise StoreDown unless the database answers soon."""
+        """Raise StoreDown unless the database can be read and written to soon."""
+        change = {"name": PING, "value": self.database.clock.now().isoformat()}
+        statement = self.database.dialect.upsert(meta, change, change)
         try:
-            async with asyncio.timeout(PING_SECONDS), self.database.read() as connection:
-                await connection.execute(select(meta.c.name).limit(1))
+            with impatient():
+                async with asyncio.timeout(PING_SECONDS):
+                    await self.database.check_space()
+                    await self.database.run(lambda session: session.execute(statement).rowcount)
         except TimeoutError as error:
             message = f"the database did not answer within {PING_SECONDS:g} s"
             raise StoreDown(message) from error
