@@ -1,5 +1,7 @@
 """Sending is real, bounded, guarded, and tells the truth."""
 
+import asyncio
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -100,12 +102,56 @@ async def test_an_address_is_found_in_a_variable_or_a_file(
     assert [path for path, _ in catcher.caught] == ["/a", "/b"]
 
 
-async def test_a_reference_to_nothing_says_so_and_shows_no_file(tmp_path: Path) -> None:
-    (tmp_path / "other").write_text("root:x:0:0")
+async def test_a_reference_to_nothing_says_what_to_do() -> None:
     missing = await sent("env:NO_SUCH_HOOK", DEFAULTS)
     assert missing.error.startswith("env:NO_SUCH_HOOK holds no address; put one there")
-    assert "cannot be read" in (await sent(f"file:{tmp_path}/none", DEFAULTS)).error
-    assert "root" not in (await sent(f"file:{tmp_path}/other", DEFAULTS)).error
+
+
+async def test_a_reference_tells_nothing_about_the_file_it_names(tmp_path: Path) -> None:
+    made = {name: tmp_path / name for name in ("absent", "secret", "long", "folder", "pipe", "mad")}
+    made["secret"].write_text("root:x:0:0")
+    made["long"].write_text("json://host/" + "x" * 5000)
+    made["mad"].write_bytes(b"\0\xff")
+    made["folder"].mkdir()
+    os.mkfifo(made["pipe"])
+    paths = [*map(str, made.values()), "/dev/ptmx", "/dev/tty", "/dev/zero", "/etc/shadow"]
+    errors = [(await sent(f"file:{path}", DEFAULTS)).error.replace(path, "…") for path in paths]
+    assert len(set(errors)) == 1, errors
+    assert errors[0].startswith("file:… holds no address; put one there")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "/dev/ptmx", "/dev/tty", "/dev/stdin"])
+async def test_a_file_that_blocks_whoever_opens_it_holds_up_nothing(
+    kind: str, tmp_path: Path
+) -> None:
+    path = kind
+    if kind == "pipe":
+        path = str(tmp_path / kind)
+        os.mkfifo(path)
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    turning = asyncio.create_task(turn())
+    try:
+        async with asyncio.timeout(10):
+            assert not (await sent(f"file:{path}", DEFAULTS)).is_sent
+    finally:
+        turning.cancel()
+    assert turns
+
+
+async def test_an_address_behind_a_link_is_found_as_kubernetes_mounts_it(
+    catcher: Catcher, tmp_path: Path
+) -> None:
+    (tmp_path / "..data").mkdir()
+    (tmp_path / "..data" / "hook").write_text(catcher.url("linked"))
+    (tmp_path / "hook").symlink_to("..data/hook")
+    assert (await sent(f"file:{tmp_path}/hook", catcher.settings)).is_sent
 
 
 async def test_mail_goes_by_our_own_server() -> None:

@@ -19,6 +19,10 @@ MOST_KEPT = 64 * 1024
 STEP = 1024 * 1024
 UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """Raised before a connection was there to send anything on."""
+SLICE = 16 * 1024
+"""So many compressed bytes are unpacked at a time: what is left over is copied, once a slice."""
+MOST_MEMBERS = 1000
+"""A gzip file may have several parts; empty ones cost time and add nothing to the size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ async def _ask(transport: httpx2.AsyncBaseTransport, request: httpx2.Request, si
         headers = {name.lower(): value for name, value in response.headers.items()}
         body = _Body(headers, site.most_bytes)
         async for chunk in response.aiter_raw():
-            body.feed(chunk)
+            await body.feed(chunk)
         return Reply(response.status_code, headers, body.whole())
     finally:
         await response.aclose()
@@ -89,6 +93,8 @@ class _Body:
     def __init__(self, headers: Mapping[str, str], most: int) -> None:
         self._most = most
         self._kept = bytearray()
+        self._taken = 0
+        self._members = 1
         coding = headers.get("content-encoding", "").strip().lower()
         if coding not in PLAIN | ZIPPED:
             # Other codings, and codings of codings, may swell to anything.
@@ -98,20 +104,35 @@ class _Body:
         if length.isascii() and length.isdecimal() and int(length[:20]) > most:
             raise self._too_large()
 
-    def feed(self, chunk: bytes) -> None:
-        """Take the next bytes as they came."""
+    async def feed(self, chunk: bytes) -> None:
+        """Take the next bytes as they came, giving way to others after each slice of work."""
         if self._unzip is None:
             self._add(chunk)
             return
-        while chunk:
-            if self._unzip.eof:
+        self._taken += len(chunk)
+        if self._taken > self._most:
+            raise self._too_large()
+        for start in range(0, len(chunk), SLICE):
+            self._unpack(chunk[start : start + SLICE])
+            await asyncio.sleep(0)
+
+    def _unpack(self, chunk: bytes) -> None:
+        unzip = self._unzip
+        while chunk and unzip is not None:
+            if unzip.eof:
                 # A file of several parts, one behind the other, is still one file.
-                self._unzip = zlib.decompressobj(GZIP)
+                unzip = self._unzip = self._next_member()
             try:
-                self._add(self._unzip.decompress(chunk, STEP))
+                self._add(unzip.decompress(chunk, STEP))
             except zlib.error as error:
                 raise Transient("the reply is no gzip though it says so") from error
-            chunk = self._unzip.unconsumed_tail or self._unzip.unused_data
+            chunk = unzip.unconsumed_tail or unzip.unused_data
+
+    def _next_member(self) -> "zlib._Decompress":
+        self._members += 1
+        if self._members > MOST_MEMBERS:
+            raise Invalid(f"the reply has more than {MOST_MEMBERS} gzip parts")
+        return zlib.decompressobj(GZIP)
 
     def whole(self) -> bytes:
         """Return the body, if it came to its end."""

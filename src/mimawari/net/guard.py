@@ -1,10 +1,10 @@
 """Decides which addresses may be reached: public ones, and those that an operator opened."""
 
-import asyncio
 import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -13,11 +13,12 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import httpx2
 
 from mimawari.errors import BadInput, Transient
+from mimawari.net.threads import BoundedThreads
 from mimawari.settings import Settings
 from mimawari.text import one_line
 
@@ -58,6 +59,10 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _OPENING = re.compile(r"(?P<host>\[[^\[\]]+\]|[^:\[\]/]+)(?::(?P<port>[0-9]{1,5}))?")
 _CIDR = re.compile(r"[0-9a-fA-F.:]+/[0-9]{1,3}")
 _HIGHEST_PORT = 65535
+LOOKUP_FOR = timedelta(seconds=10)
+MOST_LOOKUPS = 32
+# Threads of their own: look-ups that hang must not take those of files, databases and mail.
+_LOOKUPS = BoundedThreads("mimawari-name", MOST_LOOKUPS)
 
 
 class Forbidden(BadInput):
@@ -90,9 +95,16 @@ class Opening:
 
 
 async def resolve_by_system(name: str, port: int) -> Sequence[str]:
-    """Ask the system for the addresses of a name."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    """Ask the system for the addresses of a name, within a time whatever the name server does."""
+
+    def look_up() -> list[Any]:
+        return socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+
+    try:
+        found = await _LOOKUPS.run(look_up, LOOKUP_FOR)
+    except TimeoutError as error:
+        seconds = LOOKUP_FOR.total_seconds()
+        raise OSError(f"no name server answered within {seconds:g} s") from error
     return [str(where[0]) for *_, where in found]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
-from mimawari.errors import BadInput, MimawariError, NotFound, Transient
+from mimawari.errors import BadInput, MimawariError, Transient
 from mimawari.kernel.ports import Clock
 from mimawari.log import STRUCK, hide_secrets, strike
 from mimawari.net import mail
@@ -24,6 +24,7 @@ from mimawari.net.dial import Dialer
 from mimawari.net.envelope import Envelope, relay_of
 from mimawari.net.gate import Bounds, Gate
 from mimawari.net.guard import Address, Forbidden, Guard
+from mimawari.net.references import find_kept, is_reference, unusable
 from mimawari.settings import Settings
 from mimawari.settings.mail import is_mail_address
 from mimawari.text import clean, one_line
@@ -75,22 +76,16 @@ class Report:
     exchanges: tuple[Exchange, ...] = field(default=())
 
 
-def find_url(kept: str) -> str:
-    """Return the address that is kept, or that a variable or a file holds."""
-    scheme, _, name = kept.partition(":")
-    if scheme == "env":
-        found = os.environ.get(name, "")
-    elif scheme == "file":
-        try:
-            with Path(name).open("rb") as stream:
-                found = stream.read(MOST_URL + 1).decode("utf-8", "replace")
-        except OSError as error:
-            raise BadInput(f"{name} cannot be read: {error.strerror}") from error
-    else:
+async def find_url(kept: str) -> str:
+    """Return the address that is kept, or that a variable or a file holds, if it can be used."""
+    if not is_reference(kept):
+        check_url(kept)
         return kept
-    url = found.strip()
-    if not url:
-        raise NotFound(f"{kept} holds no address; put one there like ntfys://ntfy.sh/topic")
+    url = await find_kept(kept, MOST_URL)
+    try:
+        check_url(url)
+    except BadInput as error:
+        raise unusable(kept) from error
     return url
 
 
@@ -145,8 +140,7 @@ async def send(
     """Send a message, and tell what really happened; raises nothing."""
     began = clock.mark()
     try:
-        url = find_url(kept)
-        check_url(url)
+        url = await find_url(kept)
         is_mail = url.partition(":")[0].lower() in MAIL
         how = _send_mail if is_mail else _send_by_apprise
         report = await how(url, message, settings, within)
