@@ -173,3 +173,18 @@ def test_real_playlists_are_read_without_a_crash() -> None:
             sequences = [one.sequence for one in found.segments]
             assert sequences == sorted(set(sequences)), path
     assert refused == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"#EXT-X-MEDIA-SEQUENCE:{'9' * 400}",
+        f"#EXT-X-MEDIA-SEQUENCE:{2**53}",
+        f"#EXT-X-BYTERANGE:{'9' * 400}@0",
+        f"#EXT-X-BYTERANGE:1@{'9' * 400}",
+        f"#EXT-X-SKIP:SKIPPED-SEGMENTS={'9' * 400}",
+    ],
+)
+def test_a_number_that_nothing_can_hold_makes_the_list_unreadable(line: str) -> None:
+    with pytest.raises(NotPlaylist):
+        read(f"#EXTM3U\n{line}\n#EXTINF:4,\nseg.ts\n")

@@ -16,6 +16,8 @@ from mimawari.text import one_line
 MOST_BYTES = 4 * 1024 * 1024
 MOST_SEGMENTS = 100_000
 MOST_SECONDS = 10.0**9
+MOST_NUMBER = 2**53 - 1
+"""The largest sequence, size or offset: what is larger no database and no page can hold."""
 # What stands before the first line of a list, if anything, is a remark.
 _FIRST = re.compile(r"\ufeff?(?:[ \t]*(?:#[^\n]*|\\)?\r?\n){0,20}?[ \t]*#EXTM3U\b")
 # Only tags that are used are given to the library, which stumbles over odd ones of the others.
@@ -162,7 +164,7 @@ def _make_playlist(found: Any, url: str) -> Playlist:
     if len(found.segments) > MOST_SEGMENTS:
         raise NotPlaylist(f"the playlist has more than {MOST_SEGMENTS} segments")
     skipped = _whole(found.skip.skipped_segments) if found.skip else 0
-    first = int(found.media_sequence or 0) + skipped
+    first = _whole(found.media_sequence) + skipped
     segments: list[Segment] = []
     ends: dict[str, int] = {}
     for number, one in enumerate(found.segments):
@@ -203,9 +205,10 @@ def _make_piece(uri: str | None, told: str | None, url: str, ends: dict[str, int
     if not told:
         return Piece(url=target)
     size, _, offset = told.partition("@")
-    start = int(offset) if offset else ends.get(target, 0)
-    ends[target] = start + int(size)
-    return Piece(url=target, range=Range(start=start, size=int(size)))
+    length = _whole(size)
+    start = _whole(offset) if offset else ends.get(target, 0)
+    ends[target] = start + length
+    return Piece(url=target, range=Range(start=start, size=length))
 
 
 def _join(url: str, uri: str | None) -> str | None:
@@ -221,4 +224,9 @@ def _seconds(value: Any) -> float:
 
 
 def _whole(value: Any) -> int:
-    return int(float(value or 0))
+    """Read a whole number, which some write with a fraction; refuse what nothing can hold."""
+    digits, _, _ = str(value or 0).partition(".")
+    number = int(digits)
+    if abs(number) > MOST_NUMBER:
+        raise NotPlaylist(f"a number of the playlist is larger than {MOST_NUMBER}")
+    return number
