@@ -9,6 +9,8 @@ from mimawari.app.api import make_app, make_internal_app
 from mimawari.app.keys import load_keys
 from mimawari.app.listening import Api, listen, start
 from mimawari.app.ops import System
+from mimawari.app.requests_in_hand import noting
+from mimawari.app.running_record import RunningRecord
 from mimawari.app.tls import load_tls
 from mimawari.settings import Settings
 from mimawari.store.sql.rates import SqlRates
@@ -22,6 +24,7 @@ def start_api(
     api_keys: tuple[bytes, ...],
     taken: socket.socket,
     tls: ssl.SSLContext | None = None,
+    record: RunningRecord | None = None,
 ) -> Api:
     """Serve the API and the pages on a socket."""
     rates = SqlRates(system.store.database)
@@ -31,7 +34,7 @@ def start_api(
         Allowance(rates, system.clock, system.settings.api_rate),
         system.reporter,
     )
-    return start(front, taken, tls)
+    return start(noting(front, record), taken, tls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,12 @@ class Doors:
         scheme = "https" if self.tls else "http"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
-    def answer(self, system: System) -> list[Api]:
+    def answer(self, system: System, record: RunningRecord | None = None) -> list[Api]:
         """Answer at each door."""
-        apis = [start_api(system, self.keys, self.taken, self.tls)]
+        apis = [start_api(system, self.keys, self.taken, self.tls, record)]
         if self.inside is not None:
-            apis.append(start(make_internal_app(system, self.internal_key), self.inside))
+            inner = make_internal_app(system, self.internal_key)
+            apis.append(start(noting(inner, record), self.inside))
         return apis
 
 

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from mimawari.app import commands_db, commands_files, commands_jobs, commands_si
 from mimawari.app.keys import key_file
 from mimawari.app.ops import System, place
 from mimawari.app.presence import list_processes
+from mimawari.app.restarting import run_again
 from mimawari.app.roles import Role
 from mimawari.app.run import fail, run, run_on_system, settings, system
 from mimawari.edges.checks import show_checks
@@ -54,7 +56,12 @@ Roles = Annotated[
 @app.command(name="serve")
 def serve_command(role: Roles = None) -> None:
     """Run the API, scheduler, workers, janitor, deliverer and monitor until stopped."""
+    run_again(partial(_serve, frozenset(role) if role else frozenset(Role)))
+
+
+def _serve(roles: frozenset[Role]) -> None:
     # What serves takes a while to load, which no other command should wait for.
+    from mimawari.app.process_guard import guarding  # noqa: PLC0415
     from mimawari.app.serve import serve  # noqa: PLC0415
 
     found = settings()
@@ -69,8 +76,8 @@ def serve_command(role: Roles = None) -> None:
         show.facts({name: show.cell(value, most=2000) for name, value in facts.items()})
         yield
 
-    roles = frozenset(role) if role else frozenset(Role)
-    run(serve(found, INSTALLED, roles=roles, around=greeted))
+    with guarding() as guard:
+        run(serve(found, INSTALLED, roles=roles, around=greeted, guard=guard))
 
 
 @app.command()
@@ -80,8 +87,10 @@ def monitor(
 ) -> None:
     """Run one monitor as a pod does: with the gateway's address and key, and no database."""
     from mimawari.app.monitor import run_monitor  # noqa: PLC0415 - as above
+    from mimawari.app.process_guard import guarding  # noqa: PLC0415 - as above
 
-    run(run_monitor(settings(), clean(monitor_id), clean(pod)))
+    with guarding() as guard:
+        run(run_monitor(settings(), clean(monitor_id), clean(pod), guard))
 
 
 @app.command()

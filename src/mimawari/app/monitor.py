@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,6 +16,7 @@ from starlette.routing import Route
 from structlog.contextvars import bind_contextvars
 
 from mimawari.app.listening import Uvicorn, listen
+from mimawari.app.process_guard import ProcessGuard
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.kernel.context import Context
@@ -36,7 +36,9 @@ STOP_SECONDS = 25.0
 log = structlog.get_logger(component="monitor")
 
 
-async def run_monitor(settings: Settings, monitor_id: str, pod_name: str) -> None:
+async def run_monitor(
+    settings: Settings, monitor_id: str, pod_name: str, guard: ProcessGuard
+) -> None:
     """Run monitors until they are over, or until SIGTERM or SIGINT."""
     if not settings.internal_key.get_secret_value():
         raise BadInput("set INTERNAL_API_KEY to the key of the gateway's internal API")
@@ -58,7 +60,7 @@ async def run_monitor(settings: Settings, monitor_id: str, pod_name: str) -> Non
                 pod_name or name_pod(monitor_id),
             )
             async with _healthy(settings, worker):
-                await _until_stopped(worker, worker.run(is_shared=is_shared))
+                await _until_stopped(worker, worker.run(is_shared=is_shared), guard)
     log.info("stopped", what=pod_name, result="done")
 
 
@@ -74,23 +76,27 @@ def _proxies() -> tuple[str, ...]:
     return (given,) if given else ()
 
 
-async def _until_stopped(worker: PodWorker, work: Coroutine[Any, Any, None]) -> None:
+async def _until_stopped(
+    worker: PodWorker, work: Coroutine[Any, Any, None], guard: ProcessGuard
+) -> None:
     running = asyncio.ensure_future(work)
     stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    waiting = asyncio.ensure_future(stopped.wait())
-    await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    if not running.done():
-        log.info("stopping", what="monitor", reason="signal")
-        worker.stop()
-        done, _ = await asyncio.wait([running], timeout=STOP_SECONDS)
-        if not done:
-            log.warning("stopped in the midst of a check", result="left to whoever comes next")
-            running.cancel()
-            return
-    await running
+    guard.attach(stopped.set)
+    try:
+        waiting = asyncio.ensure_future(stopped.wait())
+        await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if not running.done():
+            log.info("stopping", what="monitor", reason="signal")
+            worker.stop()
+            done, _ = await asyncio.wait([running], timeout=STOP_SECONDS)
+            if not done:
+                log.warning("stopped in the midst of a check", result="left to whoever comes next")
+                running.cancel()
+                return
+        await running
+    finally:
+        guard.detach()
 
 
 @asynccontextmanager

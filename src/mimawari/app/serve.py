@@ -8,14 +8,18 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from mimawari.app.aftermath import look_back
 from mimawari.app.ops import System, opened
 from mimawari.app.presence import say_alive
+from mimawari.app.process_guard import ProcessGuard
 from mimawari.app.reporting import open_reporter
 from mimawari.app.roles import Role
+from mimawari.app.running_record import RunningRecord, open_record
 from mimawari.kernel.deliverer import Deliverer, in_the_log
 from mimawari.kernel.janitor import Janitor, Retention
 from mimawari.kernel.ports import Reporter
@@ -53,7 +57,9 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def _parts(system: System, roles: Iterable[Role]) -> Mapping[Role, Part]:
+def _parts(
+    system: System, roles: Iterable[Role], record: RunningRecord | None
+) -> Mapping[Role, Part]:
     store, clock, watches = system.store, system.clock, system.watches
     settings, reporter = system.settings, system.reporter
     destinations = {**in_the_log(), **watches.open_destinations(store, clock)}
@@ -85,7 +91,7 @@ def _parts(system: System, roles: Iterable[Role]) -> Mapping[Role, Part]:
             retention=retention,
             reporter=reporter,
         ).run,
-        Role.DELIVERER: Deliverer(store, clock, destinations, reporter=reporter).run,
+        Role.DELIVERER: Deliverer(store, clock, destinations, reporter=reporter, notes=record).run,
     }
     return {role: part for role, part in parts.items() if role in roles}
 
@@ -110,29 +116,64 @@ async def serve(
     *,
     roles: frozenset[Role] = frozenset(Role),
     around: Around = nothing_around,
+    guard: ProcessGuard | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then stop cleanly within 30 seconds."""
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    if guard is None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
     doors = _take_doors(settings) if Role.API in roles else None
     async with open_reporter(settings) as reporter, opened(settings, watches, reporter) as system:
         # What is loaded now stays; looking through it again and again for rubbish costs 0.1 s.
         gc.collect()
         gc.freeze()
-        parts = [
-            asyncio.create_task(_keep_going(role, part, reporter), name=role)
-            for role, part in _parts(system, roles).items()
-        ]
-        parts.append(asyncio.create_task(say_alive(system, worker_name(), roles), name="presence"))
-        apis = doors.answer(system) if doors else []
-        if doors:
-            parts += [asyncio.create_task(_open(watch, system)) for watch in system.watches.all]
-        async with around(system, doors.address if doors else None):
-            await stop.wait()
-        log.info("stopping", what="serve", reason="signal")
-        await _stop(parts, apis)
+        async with _guarded(guard, system, stop) as record:
+            parts = [
+                asyncio.create_task(_keep_going(role, part, reporter), name=role)
+                for role, part in _parts(system, roles, record).items()
+            ]
+            presence = say_alive(system, worker_name(), roles)
+            parts.append(asyncio.create_task(presence, name="presence"))
+            apis = doors.answer(system, record) if doors else []
+            if doors:
+                parts += [asyncio.create_task(_open(watch, system)) for watch in system.watches.all]
+            async with around(system, doors.address if doors else None):
+                await stop.wait()
+            log.info("stopping", what="serve", reason="signal")
+            await _stop(parts, apis)
     log.info("stopped", what="serve", result="done")
+
+
+@asynccontextmanager
+async def _guarded(
+    guard: ProcessGuard | None, system: System, stop: asyncio.Event
+) -> AsyncIterator[RunningRecord | None]:
+    """Guard the loop while the system runs, after a look at processes that stood still before."""
+    if guard is None:
+        yield None
+        return
+    folder = system.settings.data / "running"
+    await look_back(system.store, folder)
+    record = _open_record(folder)
+    guard.attach(stop.set, record)
+    try:
+        yield record
+    finally:
+        guard.detach()
+        if record is not None:
+            record.close()
+
+
+def _open_record(folder: Path) -> RunningRecord | None:
+    try:
+        return open_record(folder, worker_name())
+    except OSError as error:
+        log.warning(
+            "no record of what is in hand can be kept", what=str(folder), reason=error.strerror,
+            next="an event that makes the process stand still is not set aside",
+        )  # fmt: skip
+        return None
 
 
 def _take_doors(settings: Settings) -> "Doors":

@@ -16,14 +16,20 @@ from mimawari.kernel.ports import Clock, Reporter, Store
 from mimawari.kernel.reporting import LOG
 from mimawari.kernel.signal import OUTBOX
 from mimawari.kernel.telling import SCHEME as TELL
-from mimawari.kernel.values import Delivery, Event, Trouble
+from mimawari.kernel.values import Delivery, Event, Standing, Trouble
 from mimawari.text import one_line, parse_durations
 
 BATCH = 50
 LEASE = timedelta(minutes=1)
 STOP_FOR = timedelta(seconds=15)
 """How long deliveries that are on their way may go on after a stop was asked for."""
+STOOD_STILL = (
+    "the process stood still twice while it was delivering this, the second time with nothing else"
+    " in hand; the stacks are in the log"
+)
 BACKOFF = parse_durations("1s 2s 4s 1m 5m 15m 1h 4h 12h")
+
+_DELIVERED = "delivered "
 
 log = structlog.get_logger(component="deliverer")
 
@@ -46,6 +52,45 @@ class Resending(Protocol):
     async def resend(self, event: Event) -> Exchange:
         """Send an ended event once, under its own id, or raise NotTaken; it is not tried again."""
         ...
+
+
+@runtime_checkable
+class GivingUp(Protocol):
+    """A destination that keeps what became of its events, also of those never delivered."""
+
+    async def give_up(self, event: Event, reason: str) -> None:
+        """Record that an event is not delivered, and why."""
+        ...
+
+
+class Notes(Protocol):
+    """Where a process notes what the next one is to know if this one stands still."""
+
+    @property
+    def id(self) -> str:
+        """The name under which this process has events in hand."""
+        ...
+
+    def put(self, text: str) -> int:
+        """Note something, without any wait, and return its place."""
+        ...
+
+    def free(self, slot: int) -> None:
+        """Forget what was noted in a place."""
+        ...
+
+
+def write_delivered(delivery: Delivery) -> str:
+    """Note that an event was delivered, until the store has recorded it."""
+    return f"{_DELIVERED}{delivery.id} {delivery.token}"
+
+
+def read_delivered(note: str) -> Delivery | None:
+    """Read such a note; None if it is another one."""
+    event_id, _, token = note.removeprefix(_DELIVERED).partition(" ")
+    if not note.startswith(_DELIVERED) or not token.isdecimal():
+        return None
+    return Delivery(id=event_id, token=int(token), delivered=True)
 
 
 class LogDestination:
@@ -73,9 +118,14 @@ class Deliverer:
         *,
         backoff: tuple[timedelta, ...] = BACKOFF,
         reporter: Reporter = LOG,
+        notes: Notes | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
+        self._notes = notes
+        self._owner = notes.id if notes else None
+        self._places: dict[str, int] = {}
+        self._is_alone = False
         self._destinations = destinations
         self._backoff = backoff
         self._reporter = reporter
@@ -103,20 +153,34 @@ class Deliverer:
     async def _turn(self) -> datetime:
         """Record what has ended, and start what is due beside what is slow."""
         await self._settle()
-        room = BATCH - len(self._carrying)
-        if room:
-            for event in await self._store.outbox.take(self._clock.now(), room, LEASE):
-                carrying = asyncio.create_task(self._carry(event))
-                self._carrying.add(carrying)
-                carrying.add_done_callback(self._carrying.discard)
-        longest = self._clock.now() + LONGEST
+        now = self._clock.now()
+        longest = now + LONGEST
+        if self._is_alone and self._carrying:
+            return longest
+        self._is_alone = await self._store.outbox.has_suspects(now)
+        if self._is_alone and self._carrying:
+            # What is on its way comes to its end first, and wakes us then.
+            return longest
+        for event in await self._take(now):
+            carrying = asyncio.create_task(self._carry(event))
+            self._carrying.add(carrying)
+            carrying.add_done_callback(self._carrying.discard)
         return min(longest, await self._store.outbox.next_at() or longest)
+
+    async def _take(self, now: datetime) -> list[Event]:
+        """Take what is due: a suspect alone, anything else together."""
+        room = BATCH - len(self._carrying)
+        if self._is_alone:
+            return await self._store.outbox.take_suspect(now, LEASE, self._owner)
+        return await self._store.outbox.take(now, room, LEASE, self._owner) if room else []
 
     async def _carry(self, event: Event) -> None:
         try:
             ended = await self._deliver(event)
             # Only now: while it was on its way, what had ended by then was taken to be recorded.
             self._ended.append(ended)
+            if ended.delivered and self._notes is not None:
+                self._places[ended.id] = self._notes.put(write_delivered(ended))
         finally:
             self._bell.ring()
 
@@ -128,6 +192,9 @@ class Deliverer:
         except StoreDown:
             self._ended = ended + self._ended
             raise
+        for one in ended:
+            if self._notes is not None:
+                self._notes.free(self._places.pop(one.id, 0))
 
     async def _stop(self) -> None:
         if self._carrying:
@@ -146,6 +213,10 @@ class Deliverer:
         if destination is None:
             return self._failed(event, f"nothing delivers to {scheme!r}")
         try:
+            if event.standing is Standing.SET_ASIDE:
+                if isinstance(destination, GivingUp):
+                    await destination.give_up(event, STOOD_STILL)
+                return self._failed(event, STOOD_STILL)
             exchange = await destination.deliver(event)
         except Transient as error:
             again = self._again(event, one_line(str(error)), error.until)

@@ -26,6 +26,7 @@ from mimawari.kernel.values import (
     NewEvent,
     Note,
     Pause,
+    Released,
     Streak,
     Trouble,
 )
@@ -232,8 +233,24 @@ class Outbox(Protocol):
     async def put(self, events: Sequence[NewEvent]) -> None:
         """Accept events for good."""
 
-    async def take(self, now: datetime, most: int, lease_for: timedelta) -> list[Event]:
-        """Take the first undelivered event of each key whose time has come."""
+    async def take(
+        self, now: datetime, most: int, lease_for: timedelta, owner: str | None = None
+    ) -> list[Event]:
+        """Take the first undelivered event of each key whose time has come, but no suspects."""
+
+    async def has_suspects(self, now: datetime) -> bool:
+        """Tell whether events whose time has come are to be taken alone."""
+
+    async def take_suspect(
+        self, now: datetime, lease_for: timedelta, owner: str | None = None
+    ) -> list[Event]:
+        """Take one suspected event whose time has come, if there is any."""
+
+    async def release(self, owner: str, *, suspect: bool) -> list[Released]:
+        """Give back what a process had in hand that its guard ended, due at once.
+
+        If they are suspect, each is tried once more, alone; one that was alone is set aside.
+        """
 
     async def settle(self, deliveries: Sequence[Delivery]) -> frozenset[str]:
         """Record how attempts ended and return the ids that counted; a stale token is refused."""

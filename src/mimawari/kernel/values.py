@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import IntEnum
 from typing import Any, Literal
 
 from mimawari.kernel.clock import Mark
@@ -135,6 +136,16 @@ class NewEvent:
     id: str
 
 
+class Standing(IntEnum):
+    """How an event stands: one that a process stood still over is tried once more, alone."""
+
+    GOOD = 0
+    SUSPECT = 1
+    """It was in hand when a process stood still: taken alone until it was tried."""
+    SET_ASIDE = 2
+    """It was alone in hand when a process stood still: never tried again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """An event taken for delivery; its id is the same over all attempts."""
@@ -147,6 +158,16 @@ class Event:
     attempt: int
     token: int
     created_at: datetime
+    standing: Standing = Standing.GOOD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """An event that a process had in hand when its guard ended it, and how it stands now."""
+
+    id: str
+    kind: str
+    standing: Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,13 @@ class NotifyDestination:
         message = write_message(found.id, language, told, self._tellings, self._settings)
         await self._record(found, await self._send(target, message))
 
+    async def give_up(self, event: Event, reason: str) -> None:
+        """Record that a message is not sent, and why."""
+        async with self._store.read() as reader:
+            found = await reads.find_send(reader, str(event.body.get("send_id")))
+        if found is not None and found.state is SendState.PENDING:
+            await self._end(replace(found, attempts=event.attempt), SendState.FAILED, reason)
+
     async def _send(self, target: Target, message: Message) -> Report:
         try:
             async with asyncio.timeout(PATIENCE.total_seconds()):

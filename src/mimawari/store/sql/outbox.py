@@ -4,12 +4,25 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, and_, delete, exists, func, insert, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 
 from mimawari.columns import Instant
 from mimawari.ids import new_id
 from mimawari.kernel.signal import OUTBOX
-from mimawari.kernel.values import Delivery, Event, NewEvent
+from mimawari.kernel.values import Delivery, Event, NewEvent, Released, Standing
 from mimawari.store.sql.arguments import dump, load
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.tables import attempts, lanes, outbox
@@ -69,29 +82,73 @@ class SqlOutbox:
         seq: int = session.execute(query).scalar_one()
         return seq
 
-    async def take(self, now: datetime, most: int, lease_for: timedelta) -> list[Event]:
-        """Take the first undelivered event of each key whose time has come."""
+    async def take(
+        self, now: datetime, most: int, lease_for: timedelta, owner: str | None = None
+    ) -> list[Event]:
+        """Take the first undelivered event of each key whose time has come, but no suspects."""
+        good = (lanes.c.suspect == Standing.GOOD) & (lanes.c.due_at <= now)
+        query = select(lanes.c.key).where(good).order_by(lanes.c.due_at).limit(most)
+        return await self._take(query, now + lease_for, owner)
 
+    async def has_suspects(self, now: datetime) -> bool:
+        """Tell whether events whose time has come are to be taken alone."""
+        query = select(lanes.c.key).where(_suspected(now)).limit(1)
+        return await self._database.look(lambda session: session.execute(query).first() is not None)
+
+    async def take_suspect(
+        self, now: datetime, lease_for: timedelta, owner: str | None = None
+    ) -> list[Event]:
+        """Take one suspected event whose time has come, if there is any."""
+        query = select(lanes.c.key).where(_suspected(now)).order_by(lanes.c.due_at).limit(1)
+        return await self._take(query, now + lease_for, owner)
+
+    async def _take(self, due: Select[Any], until: datetime, owner: str | None) -> list[Event]:
         def work(session: Session) -> list[Event]:
-            due = select(lanes.c.key).where(lanes.c.due_at <= now).order_by(lanes.c.due_at)
-            free = due.limit(most).with_for_update(skip_locked=True)
+            free = due.with_for_update(skip_locked=True)
             keys = [row.key for row in session.execute(free)]
             if not keys:
                 return []
             leased = {
-                "due_at": now + lease_for,
+                "due_at": until,
                 "token": lanes.c.token + 1,
                 "attempts": lanes.c.attempts + 1,
+                "owner": owner,
             }
             session.execute(update(lanes).where(lanes.c.key.in_(keys)).values(leased))
             return self._heads(session, keys)
 
         return await self._database.run(work)
 
+    async def release(self, owner: str, *, suspect: bool) -> list[Released]:
+        """Give back what a process had in hand that its guard ended, due at once.
+
+        If they are suspect, each is tried once more, alone; one that was alone is set aside.
+        """
+
+        def work(session: Session) -> list[Released]:
+            held = select(lanes.c.key).where(lanes.c.owner == owner).with_for_update()
+            keys = [row.key for row in session.execute(held)]
+            if not keys:
+                return []
+            values: dict[str, Any] = {
+                "due_at": self._database.clock.now(), "owner": None, "token": lanes.c.token + 1,
+            }  # fmt: skip
+            if suspect:
+                is_good = lanes.c.suspect == Standing.GOOD
+                values["suspect"] = case(
+                    (is_good, int(Standing.SUSPECT)), else_=int(Standing.SET_ASIDE)
+                )
+            session.execute(update(lanes).where(lanes.c.key.in_(keys)).values(values))
+            found = self._heads(session, keys)
+            session.tell(OUTBOX)
+            return [Released(id=one.id, kind=one.kind, standing=one.standing) for one in found]
+
+        return await self._database.run(work)
+
     def _heads(self, session: Session, keys: Sequence[str]) -> list[Event]:
         head = and_(outbox.c.key == lanes.c.key, outbox.c.seq == lanes.c.head_seq)
         query = (
-            select(outbox, lanes.c.token, lanes.c.attempts.label("attempt"))
+            select(outbox, lanes.c.token, lanes.c.suspect, lanes.c.attempts.label("attempt"))
             .select_from(lanes.join(outbox, head))
             .where(lanes.c.key.in_(keys))
             .order_by(outbox.c.created_at)
@@ -167,11 +224,15 @@ class SqlOutbox:
     def _lane_values(self, delivery: Delivery, lane: Row[Any]) -> dict[str, Any]:
         # The token moves on, so that an attempt is recorded once.
         token = lane.token + 1
+        free = {"owner": None, "token": token}
+        # What is set aside stays so, also if that cannot be recorded at once.
+        is_aside = lane.suspect == Standing.SET_ASIDE
         if delivery.retry_at is not None:
-            return {"due_at": delivery.retry_at, "token": token}
+            return {**free, "due_at": delivery.retry_at, **({} if is_aside else {"suspect": 0})}
         more = lane.head_seq < lane.last_seq
         due_at = self._database.clock.now() if more else None
-        return {"head_seq": lane.head_seq + 1, "due_at": due_at, "attempts": 0, "token": token}
+        moved = {"head_seq": lane.head_seq + 1, "due_at": due_at, "attempts": 0}
+        return {**free, **moved, "suspect": 0}
 
     async def next_at(self) -> datetime | None:
         """Tell when the next event may be taken."""
@@ -205,6 +266,10 @@ class SqlOutbox:
         return await self._database.run(work)
 
 
+def _suspected(now: datetime) -> ColumnElement[bool]:
+    return (lanes.c.suspect > Standing.GOOD) & (lanes.c.due_at <= now)
+
+
 def write_attempt(delivery: Delivery, number: int, now: datetime) -> dict[str, Any]:
     """Write an attempt as a row."""
     ended = DELIVERED if delivery.delivered else FAILED
@@ -229,4 +294,5 @@ def _event(row: Row[Any]) -> Event:
     return Event(
         id=row.id, key=row.key, kind=row.kind, body=body, destination=row.destination,
         attempt=row.attempt, token=row.token, created_at=row.created_at,
+        standing=Standing(row.suspect),
     )  # fmt: skip

@@ -212,7 +212,12 @@ lanes = Table(
     Column("due_at", Instant),
     Column("token", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False),
+    # Which process has the head in hand, and whether it is suspected of making one stand still.
+    Column("owner", Word(36)),
+    Column("suspect", Integer, nullable=False, server_default="0"),
     Index("lanes_due", "due_at"),
+    Index("lanes_suspect", "suspect", "due_at"),
+    Index("lanes_owner", "owner"),
     **EXACT,
 )
 

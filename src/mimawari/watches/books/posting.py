@@ -53,6 +53,21 @@ class DigestDestination:
             case Mail(state=MailState.PENDING):
                 await self._mark(mail, MailState.FAILED, "its books were taken out again")
 
+    async def give_up(self, event: Event, reason: str) -> None:
+        """Record that a mail is not sent; its books stay with it, as one of them may be why."""
+        async with self._store.read() as reader:
+            mail = await mailing.find_mail(reader, str(event.body.get("mail_id")))
+        if mail is not None and mail.state is MailState.ENDING:
+            mail = await self._judge(mail)
+        if mail is None or mail.state is not MailState.PENDING:
+            return
+        ended = replace(
+            mail, state=MailState.FAILED, reason=one_line(reason), attempts=event.attempt
+        )
+        async with self._store.edit() as tx:
+            if await mailing.mark(tx, ended, self._clock.now()):
+                tell_end(tx, ended)
+
     async def _judge(self, mail: Mail) -> Mail:
         """Decide about a mail whose end was begun: whoever did it may still wait for the reply.
 

@@ -102,6 +102,14 @@ class WebhookDestination:
         await self._sent(row.id, attempt)
         return said
 
+    async def give_up(self, event: Event, reason: str) -> None:
+        """Record that an event is not sent; its monitor goes on with the next one."""
+        row = await self._find(str(event.body.get("event_id")))
+        if row is not None and row.webhook_status == PENDING:
+            values = {"webhook_status": FAILED, "webhook_last_error": one_line(reason)}
+            async with self._store.edit() as tx:
+                await _mark(tx, row.id, {**values, "webhook_attempts": event.attempt})
+
     async def _sent(self, event_id: str, attempt: int) -> None:
         sent = {"webhook_status": SENT, "webhook_attempts": attempt}
         async with self._store.edit() as tx:

@@ -1,0 +1,130 @@
+"""A process whose jobs, events and requests stand still on demand: `python -m` this file.
+
+It runs `serve` as the command does, with a watch of its own. Its arguments are JSON: the roles, and
+how patient the guard is.
+"""
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter
+
+from mimawari.app.process_guard import Patience, guarding
+from mimawari.app.restarting import run_again
+from mimawari.app.roles import Role
+from mimawari.app.run import run, settings
+from mimawari.app.serve import serve
+from mimawari.edges.routes import SystemOf
+from mimawari.ids import new_id
+from mimawari.kernel.context import Context
+from mimawari.kernel.deliverer import Destination
+from mimawari.kernel.job import Job, NewJob
+from mimawari.kernel.ports import Clock, Store
+from mimawari.kernel.values import Event, NewEvent
+from mimawari.kernel.watch import Watch, Watches, task
+
+router = APIRouter(prefix="/api/blocking")
+LOG = os.environ.get("BLOCKING_LOG", os.devnull)
+
+
+def stand_still(how: str) -> None:
+    """Never come back, in one of the ways in which code does."""
+    match how:
+        case "sleep":
+            time.sleep(10_000)
+        case "open":
+            with open(os.environ["BLOCKING_FIFO"], "rb") as opened:  # noqa: PTH123 - as it is done
+                opened.read()
+        case "regex":
+            # One call in C, which holds the interpreter's lock and never gives it back.
+            re.fullmatch("(a|a)*b", "a" * 60)
+        case "spin":
+            while True:
+                pass
+        case "fine":
+            pass
+
+
+def note(what: str) -> None:
+    """Write down that something was done, for the test to count."""
+    with open(LOG, "a", encoding="utf-8") as lines:  # noqa: PTH123 - one write, one line
+        lines.write(f"{what}\n")
+
+
+@task("blocking.job", lease="1s", attempts=5, backoff="1s", concurrency=8)
+async def block(job: Job, ctx: Context) -> None:
+    """Stand still, or be done."""
+    stand_still(job.args["how"])
+    async with ctx.commit(job):
+        note(f"job {job.args['name']}")
+
+
+class Blocking:
+    """A destination that stands still over some events."""
+
+    async def deliver(self, event: Event) -> None:
+        """Stand still, or be done."""
+        stand_still(event.body["how"])
+        note(f"event {event.body['name']}")
+
+    async def give_up(self, event: Event, reason: str) -> None:
+        """Record what is set aside."""
+        note(f"aside {event.body['name']}: {reason}")
+
+
+def open_destinations(_: Store, __: Clock, ___: Watches) -> Mapping[str, Destination]:
+    """Make the destination."""
+    return {"blocking": Blocking()}
+
+
+@router.post("/put")
+async def put(system: SystemOf, what: str, names: str) -> dict[str, int]:
+    """Put jobs or events that are named after how they end, all at once."""
+    pairs = [name.partition(":")[::2] for name in names.split(",")]
+    if what == "job":
+        await system.store.queue.put(
+            [NewJob(kind="blocking.job", args={"name": n, "how": h}) for n, h in pairs]
+        )
+    else:
+        await system.store.outbox.put(
+            [
+                NewEvent(
+                    key=f"lane {n}", kind="blocking", body={"name": n, "how": h},
+                    destination="blocking:", id=new_id(),
+                )
+                for n, h in pairs
+            ]
+        )  # fmt: skip
+    return {"put": len(pairs)}
+
+
+@router.get("/stand/{how}")
+async def stand(how: str) -> dict[str, str]:
+    """Stand still in a request."""
+    stand_still(how)
+    return {"how": how}
+
+
+watch = Watch(
+    name="blocking",
+    tasks=(block,),
+    destinations=open_destinations,
+    router="tests.faults.blocking:router",
+)
+
+
+def work(given: Mapping[str, Any]) -> None:
+    """Serve until stopped."""
+    roles = frozenset(map(Role, given["roles"])) if given.get("roles") else frozenset(Role)
+    with guarding(Patience(**given.get("patience", {}))) as guard:
+        run(serve(settings(), [watch], roles=roles, guard=guard))
+
+
+if __name__ == "__main__":
+    run_again(partial(work, json.loads(sys.argv[1])))
