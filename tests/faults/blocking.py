@@ -1,9 +1,10 @@
-"""A process whose jobs, events and requests stand still on demand: `python -m` this file.
+"""A process whose jobs, events and requests stand still when asked to: `python -m` this file.
 
 It runs `serve` as the command does, with a watch of its own. Its arguments are JSON: the roles, and
 how patient the guard is.
 """
 
+import asyncio
 import json
 import os
 import re
@@ -57,12 +58,24 @@ def note(what: str) -> None:
         lines.write(f"{what}\n")
 
 
+async def _block(job: Job, ctx: Context) -> None:
+    stand_still(job.args["how"])
+    async with ctx.commit(job) as tx:
+        # What a commit brings happens once, however often its job runs.
+        tx.emit(job.args["name"], "job", {"name": f"of {job.args['name']}", "how": "fine"},
+                destination="blocking:")  # fmt: skip
+
+
 @task("blocking.job", lease="1s", attempts=5, backoff="1s", concurrency=8)
 async def block(job: Job, ctx: Context) -> None:
     """Stand still, or be done."""
-    stand_still(job.args["how"])
-    async with ctx.commit(job):
-        note(f"job {job.args['name']}")
+    await _block(job, ctx)
+
+
+@task("blocking.monitor", lease="1s", attempts=5, backoff="1s", concurrency=8, role="monitor")
+async def block_monitor(job: Job, ctx: Context) -> None:
+    """Stand still, or be done, where monitors run."""
+    await _block(job, ctx)
 
 
 class Blocking:
@@ -87,9 +100,10 @@ def open_destinations(_: Store, __: Clock, ___: Watches) -> Mapping[str, Destina
 async def put(system: SystemOf, what: str, names: str) -> dict[str, int]:
     """Put jobs or events that are named after how they end, all at once."""
     pairs = [name.partition(":")[::2] for name in names.split(",")]
-    if what == "job":
+    if what != "event":
+        kind = f"blocking.{what}"
         await system.store.queue.put(
-            [NewJob(kind="blocking.job", args={"name": n, "how": h}) for n, h in pairs]
+            [NewJob(kind=kind, args={"name": n, "how": h}) for n, h in pairs]
         )
     else:
         await system.store.outbox.put(
@@ -111,9 +125,16 @@ async def stand(how: str) -> dict[str, str]:
     return {"how": how}
 
 
+@router.post("/thread")
+async def occupy_thread() -> dict[str, str]:
+    """Leave a thread of the loop's own behind that never comes back."""
+    asyncio.get_running_loop().run_in_executor(None, stand_still, "sleep")
+    return {}
+
+
 watch = Watch(
     name="blocking",
-    tasks=(block,),
+    tasks=(block, block_monitor),
     destinations=open_destinations,
     router="tests.faults.blocking:router",
 )
