@@ -125,6 +125,15 @@ async def stand(how: str) -> dict[str, str]:
     return {"how": how}
 
 
+@router.get("/compute/{seconds}")
+async def compute(seconds: float) -> dict[str, float]:
+    """Hold the loop for some seconds of its own CPU time."""
+    since = time.thread_time()
+    while time.thread_time() - since < seconds:
+        pass
+    return {"seconds": seconds}
+
+
 @router.post("/thread")
 async def occupy_thread() -> dict[str, str]:
     """Leave a thread of the loop's own behind that never comes back."""

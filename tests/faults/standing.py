@@ -106,6 +106,7 @@ def blocking(
     }  # fmt: skip
     if "PYTHONPATH" in os.environ:
         variables["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    (folder / "terminal").touch()
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.faults.blocking", json.dumps(given)],

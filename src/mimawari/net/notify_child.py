@@ -1,11 +1,14 @@
 """Sends one message by apprise in a process of its own, which can reach nothing but the gate.
 
-It is run as a file: whatever a service's own code tries, connections to anywhere else, datagrams
-and other programs are refused by the interpreter itself.
+It is run as a file: whatever a service's own code tries, connections to anywhere else, datagrams,
+other programs and files are refused by the interpreter itself. Some addresses name a local file to
+be read, as a key say; of files it sees only the interpreter's own code.
 """
 
 import json
 import logging
+import mimetypes
+import os
 import resource
 import sys
 from typing import Any
@@ -15,7 +18,19 @@ MOST_EXCHANGES = 20
 MOST_LINES = 20
 PIECES_APART_SECONDS = 0.5
 MEMORY_BYTES = 1024 * 1024 * 1024
+MOST_CPU_SECONDS = 30
+MOST_FILES = 64
 _WAYS_OUT = ("socket.sendto", "socket.sendmsg", "socket.bind", "socket.gethostbyname")
+_LOCAL = ("syslog.openlog", "syslog.syslog", "sqlite3.connect")
+"""Ways to what is on this machine that are no files."""
+_LISTS = ("os.listdir", "os.scandir", "glob.glob", "glob.glob/2", "os.walk", "os.fwalk")
+_CHANGES = (
+    *("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"),
+    *("os.chmod", "os.chown", "os.chflags", "os.utime", "os.setxattr", "os.removexattr"),
+    *("os.chdir", "shutil.copyfile", "shutil.move", "shutil.rmtree", "tempfile.mkstemp"),
+)
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_DEVICES = ("/dev/null", "/dev/urandom", "/dev/random")
 _PROGRAMS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.spawn")
 
 
@@ -35,6 +50,54 @@ def close_all_but(host: str, port: int) -> None:
             raise Closed("this service needs more than HTTP, and nothing else is sent from here")
 
     sys.addaudithook(look)
+
+
+class Unseen(PermissionError):
+    """A file that was tried is none of the interpreter's own."""
+
+
+def close_files() -> None:
+    """Let this process read the code of its libraries and no other file, and write none."""
+    # What is named by a path that is not whole is refused, wherever this process was started.
+    os.chdir("/")
+    roots = tuple(
+        os.path.abspath(one) + os.sep  # noqa: PTH100 - links are left as they are
+        for one in {*sys.path, sys.prefix, sys.base_prefix}
+        if os.path.isabs(one)  # noqa: PTH117 - a text
+    )
+    known = {*_DEVICES, *mimetypes.knownfiles}
+
+    def is_own(path: Any) -> bool:
+        if isinstance(path, int):
+            return True
+        text = os.fsdecode(path)
+        plain = os.path.normpath(text)
+        is_whole = os.path.isabs(text)  # noqa: PTH117 - a text
+        return is_whole and (plain in known or f"{plain}{os.sep}".startswith(roots))
+
+    def look(event: str, given: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, _, flags = given
+            if not is_own(path) or (not isinstance(path, int) and (flags or 0) & _WRITES):
+                raise Unseen("this service reads or writes files, and it is given none")
+        elif event in _LISTS and not is_own(given[0]):
+            raise Unseen("this service looks into folders, and it is given none")
+        elif event in _CHANGES or event in _LOCAL:
+            raise Unseen("this service needs more of this machine than it is given")
+
+    sys.addaudithook(look)
+
+
+def limit() -> None:
+    """Bound what this process may use, whatever it does."""
+    for kind, most in (
+        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_CPU, MOST_CPU_SECONDS),
+        (resource.RLIMIT_NOFILE, MOST_FILES),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(kind, (most, most))
 
 
 class Lines(logging.Handler):
@@ -125,8 +188,10 @@ def send(asked: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Read what to send from standard input, and write what came of it."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    sys.dont_write_bytecode = True
     asked = json.load(sys.stdin)
+    close_files()
+    limit()
     close_all_but("127.0.0.1", int(asked["port"]))
     json.dump(send(asked), sys.stdout)
 
