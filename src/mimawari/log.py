@@ -17,7 +17,10 @@ from mimawari.text import clean
 
 _WORDS = "keys?|tokens?|secrets?|passw(?:or)?d|passwords|authorization|cookies?|signature|dsn"
 _SECRET_NAME = re.compile(rf"(?i)({_WORDS})$")
-_SECRET_URL = re.compile(r"(?i)([a-z][a-z0-9+.-]*://[^/\s:@]*):\S*@")
+_WORD = re.compile(r"\S+")
+_SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]{0,40}\Z")
+_USER = re.compile(r"[^/\s:@]*:")
+_LONGEST_SCHEME = 41
 # In running text a bare `key` is an ordinary word, unless it is one of a URL's parameters.
 _SECRET_TEXT = re.compile(
     r"(?i)((?<![\w-])(?:[\w-]*[\w-]key|[\w-]*(?:token|secret|passw(?:or)?d|authorization|cookie"
@@ -52,7 +55,23 @@ def strike(value: Any, name: str = "") -> Any:
         return value
     if _SECRET_NAME.search(name) and name not in _NOT_SECRET:
         return STRUCK
-    return _SECRET_TEXT.sub(_struck, _SECRET_URL.sub(rf"\1:{STRUCK}@", clean(str(value))))
+    return _SECRET_TEXT.sub(_struck, _WORD.sub(_strike_password, clean(str(value))))
+
+
+def _strike_password(found: re.Match[str]) -> str:
+    """Strike the password out of an address that a word holds: scheme://user:password@host.
+
+    Each part is looked for once, so that it takes linear time however long the word is.
+    """
+    word = found[0]
+    last, at = word.rfind("@"), word.find("://")
+    while -1 < at < last:
+        user = _USER.match(word, at + 3)
+        scheme = _SCHEME.search(word[max(0, at - _LONGEST_SCHEME) : at])
+        if user and scheme and user.end() <= last:
+            return f"{word[: user.end()]}{STRUCK}{word[last:]}"
+        at = word.find("://", at + 3)
+    return word
 
 
 def hide_secrets(address: str) -> str:

@@ -36,7 +36,7 @@ DOMAINS_SHOWN = 5
 _FOR_NOW, _FOR_GOOD = range(400, 500), range(500, 600)
 """What a server answers that refuses."""
 _DOT = re.compile(rb"^\.", re.MULTILINE)
-_LOCAL_PART = re.compile(r"[^\s<>()@:;,\"']+@")
+_LOCAL_PART = re.compile(r"[^\s<>()@:;,\"']{1,64}@")
 
 Commit = Callable[[], Awaitable[None]]
 

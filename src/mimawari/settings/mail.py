@@ -15,7 +15,7 @@ _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _DOMAIN = rf"{_LABEL}(?:\.{_LABEL})*"
 _WORD = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _MAIL_ADDRESS = re.compile(rf"(?=.{{1,64}}@){_WORD}(?:\.{_WORD})*@{_DOMAIN}")
-_HOST = re.compile(rf"{_DOMAIN}|[0-9A-Fa-f:.]+:[0-9A-Fa-f:.]*")
+_HOST = re.compile(rf"{_DOMAIN}|(?=[^:]*:)[0-9A-Fa-f:.]{{2,45}}")
 _UNSUBSCRIBE = re.compile(r"https://[!#-;=?-Z^-~]{1,900}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 

@@ -280,7 +280,7 @@ def _recommend(room: Room, listed: Iterable[Room]) -> list[Room]:
 
 def _parse_time(text: str) -> datetime:
     # A plus sign that nobody quoted reaches us as a space.
-    mended = re.sub(r"(T\S+) ([0-9:]+)$", r"\1+\2", text.strip())
+    mended = re.sub(r"(T\S{1,60}) ([0-9:]{1,20})$", r"\1+\2", text.strip())
     try:
         at = datetime.fromisoformat(mended)
     except ValueError as error:

@@ -18,23 +18,24 @@ _PLAIN = str.maketrans(
     {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
     | {"\uffe5": "¥", "\u3000": " ", "\uff79": "ケ", "\uff76": "カ"}
 )
+# The text is on one line by then, where never two spaces follow each other.
 _NUMBER = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3}){1,5}|0|[1-9][0-9]{0,14})(?:\.[0-9]{1,8})?"
 _LABEL = re.compile(
-    r"(?:賃料|家賃|価格|現在|管理費等?(?:[・/]共益費等?)?|共益費等?|敷金?|礼金?|保証金)\s*:?\s*"
+    r"(?:賃料|家賃|価格|現在|管理費等?(?:[・/]共益費等?)?|共益費等?|敷金?|礼金?|保証金) ?:? ?"
 )
 _AMOUNT = re.compile(
-    rf"\+?\s*(?P<sign>¥)?\s*(?:(?P<oku>{_NUMBER})\s*億)?\s*(?:(?P<man>{_NUMBER})\s*万)?"
-    rf"\s*(?P<ones>{_NUMBER})?\s*(?P<yen>円)?"
+    rf"\+? ?(?P<sign>¥)? ?(?:(?P<oku>{_NUMBER}) ?億)? ?(?:(?P<man>{_NUMBER}) ?万)?"
+    rf" ?(?P<ones>{_NUMBER})? ?(?P<yen>円)?"
 )
 _UNITS = {"oku": 10**8, "man": 10**4, "ones": 1}
 _DASHES = "[-\u2010-\u2015\u2212\u30fc]{1,3}"
 _NONE = re.compile(rf"{_DASHES}|なし|無し?|無料")
 _UNKNOWN = re.compile(r"要?お?問い?合わ?せ(?:ください|下さい)?|(?:要|応|ご)?相談|応談|未定")
-_MONTHS = re.compile(r"(?P<months>[0-9]{1,4}(?:\.[0-9]{1,4})?)\s*[ヶケヵカか箇]月分?")
-_AREA = re.compile(rf"(?P<area>{_NUMBER})\s*(?:m2|m²|㎡|平米|平方メートル)")
-_WALK = re.compile(r"(?P<where>.*?)(?:徒|停)?歩\s*約?\s*(?P<walk>[0-9]{1,3})\s*分(?:以内)?")
-_BUS = re.compile(r"(?P<where>.*?)バス\s*約?\s*(?P<bus>[0-9]{1,3})\s*分.*")
-_OTHER_MINUTES = re.compile(r"[0-9]\s*分")
+_MONTHS = re.compile(r"(?P<months>[0-9]{1,4}(?:\.[0-9]{1,4})?) ?[ヶケヵカか箇]月分?")
+_AREA = re.compile(rf"(?P<area>{_NUMBER}) ?(?:m2|m²|㎡|平米|平方メートル)")
+_WALK = re.compile(r"(?P<where>.*?)(?:徒|停)?歩 ?約? ?(?P<walk>[0-9]{1,3}) ?分(?:以内)?")
+_BUS = re.compile(r"(?P<where>.*?)バス ?約? ?(?P<bus>[0-9]{1,3}) ?分.*")
+_OTHER_MINUTES = re.compile(r"[0-9] ?分")
 _QUOTED = re.compile(r"(?P<line>[^「」]*)「(?P<station>[^「」]+)」駅?")
 _STOP = re.compile(r".+(?:駅|停留場|停留所|電停)")
 

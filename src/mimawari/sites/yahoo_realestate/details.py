@@ -24,7 +24,7 @@ MOST_IMAGES = 50
 MOST_URL = 2000
 
 _SITE_NAME = re.compile(
-    r"[\s|\uff5c-]*【?\s*Yahoo[!\uff01]?\s*不動産\s*】?[\s|\uff5c-]*", re.IGNORECASE
+    r"[\s|\uff5c-]*【? ?Yahoo[!\uff01]? ?不動産 ?】?[\s|\uff5c-]*", re.IGNORECASE
 )
 _SUFFIX = re.compile(r"の?賃貸物件詳細\Z")
 _FEES = ("管理費・共益費等", "管理費・共益費", "管理費等", "管理費", "共益費")

@@ -40,7 +40,7 @@ _FLOOR = re.compile(
 _YEARS = re.compile(r"(?:.*築\s*)?(?P<years>[0-9]{1,3})(?:年(?P<under>未満)?.*)?")
 _BUILT_ON = re.compile(r"(?P<year>[12][0-9]{3})[-年](?P<month>0?[1-9]|1[0-2])(?:月|\Z)")
 _COORDINATES = re.compile(r"(-?[0-9]{1,2}(?:\.[0-9]{1,20})?),\s*(-?[0-9]{1,3}(?:\.[0-9]{1,20})?)")
-_WAY = re.compile(r"[^\s/、][^、]*?歩\s*約?\s*[0-9]{1,3}\s*分(?:以内)?")
+_WAY = re.compile(r"[^\s/、][^、]*?歩\s{0,3}約?\s{0,3}[0-9]{1,3}\s{0,3}分(?:以内)?")
 _DIGIT = re.compile(r"[0-9]")
 
 

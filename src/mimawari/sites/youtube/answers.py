@@ -72,7 +72,7 @@ _WORDS: dict[Trouble, tuple[str, ...]] = {
     Trouble.PRIVATE: ("Private video", "is private", "is a private"),
     Trouble.REMOVED: (
         *("has been removed", "removed by", "been terminated", "been deleted", "does not exist"),
-        *("no longer available", "account .*closed"),
+        *("no longer available", "account .{0,100}closed"),
     ),
     Trouble.NO_FORMAT: ("Requested format", "DRM protected", "No video formats", "No plugin can"),
     Trouble.UNAVAILABLE: (
