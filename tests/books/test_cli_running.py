@@ -236,6 +236,19 @@ async def test_a_spell_of_failures_is_gone_through_and_nothing_is_left_out(desk:
     assert quota["found"].startswith(f"{told['run']['pages'] + 2} of 100 calls today")
 
 
+async def test_a_site_that_keeps_failing_is_waited_for_no_longer_than_a_minute(desk: Desk) -> None:
+    orders = desk.town.world.orders
+    added = orders.add({"part": "books", "do": "status", "code": 503, "times": 50})
+    await desk.add("computers", MANY)
+    said = await desk.run("run-due", MIMAWARI_TIME_SCALE="60")
+    orders.remove(added["id"])
+    assert "computers goes on later" in said.out
+    with closing(sqlite3.connect(desk.screen.data.parent / "app.db")) as opened:
+        [(attempts,)] = opened.execute("SELECT attempts FROM jobs WHERE kind LIKE 'books.%'")
+    # The pauses after its failures are 2 s, 10 s, a minute, 5 minutes and 15 minutes.
+    assert attempts <= 4
+
+
 async def test_of_a_key_that_is_refused_it_is_said_what_to_do_and_when_it_goes_on(
     desk: Desk,
 ) -> None:

@@ -23,6 +23,9 @@ from mimawari.watches.books.mailing import Mail, MailState
 from mimawari.watches.books.models import BookJob, Run
 
 WAIT_FOR = timedelta(minutes=10)
+"""How long to wait for all runs together, whatever they do."""
+PAUSE_FOR = timedelta(minutes=1)
+"""A run that pauses for longer is not waited for: after errors, pauses add up to 21 minutes."""
 MAIL_FOR = timedelta(seconds=30)
 """How long to wait until a mail server has taken the digests; a failed one is tried again later."""
 SOON = timedelta(seconds=5)
@@ -116,7 +119,7 @@ async def at_work(system: System) -> AsyncIterator[None]:
 
 
 async def follow(system: System, started: Sequence[Standing], tell: Tell) -> list[Standing]:
-    """Wait until runs are over, or are known to stand still for longer than anybody waits."""
+    """Wait until runs are over or pause for longer than a minute, ten minutes at the most."""
     until = system.clock.now() + WAIT_FOR
     bell = system.store.signal.bell(ENDS)
     left = {one.run_id: one for one in started}
@@ -127,7 +130,9 @@ async def follow(system: System, started: Sequence[Standing], tell: Tell) -> lis
             left[one.run_id] = found
             if (found.run, found.waits_for) != (one.run, one.waits_for):
                 tell(found)
-            is_vain = found.later and found.later.next_at and found.later.next_at > until
+            next_at = found.later.next_at if found.later else None
+            longest = min(until, system.clock.now() + PAUSE_FOR)
+            is_vain = next_at is not None and next_at > longest
             if found.is_over or is_vain:
                 over[one.run_id] = left.pop(one.run_id)
         if left:
