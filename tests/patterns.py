@@ -77,9 +77,9 @@ def find() -> tuple[list[Found], list[str]]:
                 isinstance(first, ast.Name) and isinstance(vars(module).get(first.id), re.Pattern)
             ):
                 unknown.append(f"{name}:{call.lineno}")
-        for pattern in _named(tree):
-            flags = re.compile(pattern).flags
-            found.setdefault((name, pattern, flags), set()).add("fullmatch")
+        for member in _named(tree):
+            flags = re.compile(member).flags
+            found.setdefault((name, member, flags), set()).add("fullmatch")
     everything = [Found(*key, frozenset(methods)) for key, methods in found.items()]
     return everything, unknown
 
@@ -160,11 +160,11 @@ class Sampler:
                     self.groups[given[0]] = text
                 return text
             case names.MAX_REPEAT | names.MIN_REPEAT | names.POSSESSIVE_REPEAT:
-                return self.sample(given[2], variant) * max(given[0], 1)
+                return self.sample(given[2], variant) * max(int(given[0]), 1)
             case names.ATOMIC_GROUP:
                 return self.sample(given, variant)
             case names.GROUPREF:
-                return self.groups.get(given, "")
+                return str(self.groups.get(given, ""))
             case names.GROUPREF_EXISTS:
                 return self.sample(given[1], variant)
             case _:
