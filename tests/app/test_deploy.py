@@ -114,6 +114,6 @@ def test_the_chart_sets_what_there_is_to_set() -> None:
 def test_the_unit_stops_as_we_promise_and_may_do_little() -> None:
     text = (DEPLOY / "systemd" / "mimawari.service").read_text("utf-8")
     assert "ExecStart=/opt/mimawari/bin/mimawari serve\n" in text
-    assert "TimeoutStopSec=35" in text
+    assert "TimeoutStopSec=30" in text
     for word in ("DynamicUser=yes", "ProtectSystem=strict", "NoNewPrivileges=yes"):
         assert word in text

@@ -66,13 +66,13 @@ async def _block(job: Job, ctx: Context) -> None:
                 destination="blocking:")  # fmt: skip
 
 
-@task("blocking.job", lease="1s", attempts=3, backoff="1s", concurrency=8)
+@task("blocking.job", lease="3s", attempts=3, backoff="1s", concurrency=8)
 async def block(job: Job, ctx: Context) -> None:
     """Stand still, or be done."""
     await _block(job, ctx)
 
 
-@task("blocking.monitor", lease="1s", attempts=3, backoff="1s", concurrency=8, role="monitor")
+@task("blocking.monitor", lease="3s", attempts=3, backoff="1s", concurrency=8, role="monitor")
 async def block_monitor(job: Job, ctx: Context) -> None:
     """Stand still, or be done, where monitors run."""
     await _block(job, ctx)
