@@ -64,6 +64,8 @@ def start(
     config = uvicorn.Config(
         app,
         http=cast("type[Connection]", connection),
+        # Nothing here is a WebSocket, so that none is negotiated past the deadlines.
+        ws="none",
         backlog=BACKLOG,
         log_config=None,
         access_log=False,
