@@ -359,7 +359,14 @@ def test_prices_and_drawers_narrow_a_search(market: Market) -> None:
     outer = market.search(Wanted(categories=frozenset({5120})))
     assert {item.goods.category_id for item in inner} == {5121}
     assert {item.goods.category_id for item in outer} == {5121, 5122, 5123, 5124, 5125, 5126}
+    assert len(market.search(Wanted(categories=frozenset({5000})))) == len(market.search(Wanted()))
     assert market.search(Wanted(categories=frozenset({1}))) == []
+
+
+def test_a_search_heeds_the_conditions_of_items(market: Market) -> None:
+    found = market.search(Wanted(conditions=frozenset({2, 4})))
+    every = Counter(item.goods.condition_id for item in market.search(Wanted()))
+    assert Counter(item.goods.condition_id for item in found) == {2: every[2], 4: every[4]}
 
 
 @pytest.mark.parametrize("one", FRANCHISES[:6], ids=lambda one: one.key)

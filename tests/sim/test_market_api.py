@@ -105,6 +105,8 @@ async def test_filters_narrow_a_search(api: Asking) -> None:
     assert found
     assert all(1000 <= int(entry["price"]) <= 2000 for entry in found)
     assert {entry["categoryId"] for entry in found} == {"5121"}
+    pages = await api.walk(categoryId=["5000"], itemConditionId=[2, "4"], status=ON_SALE)
+    assert {entry["itemConditionId"] for page in pages for entry in page} == {"2", "4"}
     word = "匿名配送"
     pages = await api.walk(excludeKeyword=word, status=ON_SALE)
     assert not any(word in entry["name"] for page in pages for entry in page)
@@ -185,6 +187,7 @@ async def test_an_auction_shows_its_bid(api: Asking) -> None:
         {"searchCondition": {"priceMax": 1.5}},
         {"searchCondition": {"categoryId": 5}},
         {"searchCondition": {"categoryId": ["x"]}},
+        {"searchCondition": {"itemConditionId": 1}},
     ],
 )
 async def test_a_search_that_makes_no_sense_is_a_bad_request(api: Asking, body: Any) -> None:

@@ -70,6 +70,7 @@ def test_a_captured_item_of_2022_is_read_as_it_stands() -> None:
         created_at=datetime(2022, 6, 10, 7, 46, 37, tzinfo=UTC),
         updated_at=datetime(2022, 6, 30, 10, 24, 59, tzinfo=UTC),
         category_id=696,
+        category_above=(5, 75),
         condition_id=4,
     )
     assert found.description.startswith("DJ Sharpnel\nPPPH! -Phat")
@@ -82,6 +83,7 @@ def test_a_captured_item_of_2026_is_read_as_it_stands() -> None:
     item = found.item
     assert (item.id, item.price_yen, item.status) == ("m87177707015", 70000, Status.ON_SALE)
     assert (item.seller_id, item.category_id, item.condition_id) == ("900000001", 859, 2)
+    assert item.category_above == (7, 100)
     assert item.updated_at == datetime(2026, 9, 2, 9, 48, 2, tzinfo=UTC)
     assert not item.is_auction
     assert found.description.startswith("商品説明")
@@ -93,7 +95,8 @@ def test_a_captured_product_of_mercari_shops_is_read_as_it_stands() -> None:
     item = found.item
     assert (item.id, item.kind, item.price_yen) == ("2JWDpXc97kLGT6F5i2JLSF", Kind.SHOPS, 1280)
     assert (item.status, item.seller_id) == (Status.ON_SALE, "Z2WV4ko2jDBZgkZmfvhuLL")
-    assert item.category_id == 3644
+    assert (item.category_id, item.category_above) == (3644, (7, 191, 1208))
+    assert item.condition_id == 1
     assert item.created_at == datetime(2026, 9, 2, 4, 41, 17, tzinfo=UTC)
     assert item.title.startswith("◎※ iphone15")
     assert item.path == "/shops/product/2JWDpXc97kLGT6F5i2JLSF"
@@ -115,6 +118,12 @@ def test_an_item_may_lack_all_that_is_not_needed() -> None:
     )
     nulls = parse_item(item_body(**dict.fromkeys(gone), description=None, created=None))
     assert nulls == bare
+
+
+def test_a_category_that_lies_in_none_is_known_to_be_a_root_only_where_a_page_says_so() -> None:
+    assert parse_item(item_body()).item.category_above is None
+    root = {"id": 7, "parent_category_id": 7, "root_category_id": 7}
+    assert parse_item(item_body(item_category=root)).item.category_above == ()
 
 
 @pytest.mark.parametrize(

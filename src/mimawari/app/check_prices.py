@@ -209,6 +209,7 @@ def make_wanted(setting: Setting) -> Wanted:
         least_yen=setting.min_price,
         most_yen=setting.max_price,
         categories=frozenset() if category_id is None else frozenset({category_id}),
+        conditions=frozenset(setting.item_conditions),
     )
 
 

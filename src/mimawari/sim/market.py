@@ -10,7 +10,7 @@ from zlib import crc32
 
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Clock
-from mimawari.sim.market_items import CATEGORIES, FRANCHISES, Franchise, fold
+from mimawari.sim.market_items import CATEGORIES, FRANCHISES, ROOT_CATEGORY, Franchise, fold
 from mimawari.sim.market_lives import (
     DAY,
     HOUR,
@@ -45,6 +45,7 @@ class Wanted:
     least_yen: int = 0
     most_yen: int = 0
     categories: frozenset[int] = frozenset()
+    conditions: frozenset[int] = frozenset()
     sort: str = "created_time"
     descending: bool = True
 
@@ -60,6 +61,7 @@ class Sieve:
         self.words = tuple(fold(wanted.keyword).split())
         self._without = fold(wanted.exclude).split()
         self._drawers = _drawers(wanted.categories)
+        self._conditions = wanted.conditions
         self._least_yen = wanted.least_yen
         self._most_yen = wanted.most_yen or NO_PRICE_YEN
 
@@ -77,6 +79,7 @@ class Sieve:
             self._least_yen <= item.price_yen <= self._most_yen
             and not any(word in item.goods.words for word in self._without)
             and (not self._drawers or item.goods.category_id in self._drawers)
+            and (not self._conditions or item.goods.condition_id in self._conditions)
         )
 
 
@@ -236,6 +239,9 @@ class Market:
 
 
 def _drawers(wanted: frozenset[int]) -> frozenset[int]:
+    """Return the categories with all that lie inside them, at any depth."""
+    if ROOT_CATEGORY[0] in wanted:
+        return wanted | CATEGORIES.keys()
     return wanted | {id_ for id_, one in CATEGORIES.items() if one.parent_id in wanted}
 
 

@@ -177,6 +177,7 @@ def _echo(wanted: Wanted, condition: Mapping[str, Any]) -> dict[str, Any]:
         "order": condition.get("order", "ORDER_DESC"),
         "status": condition.get("status", []),
         "categoryId": sorted(wanted.categories),
+        "itemConditionId": sorted(wanted.conditions),
         "priceMin": wanted.least_yen,
         "priceMax": wanted.most_yen,
     }
@@ -225,7 +226,8 @@ def _parse_condition(condition: Mapping[str, Any]) -> Wanted:
         statuses=_parse_statuses(condition.get("status", [])),
         least_yen=_parse_number(condition.get("priceMin", 0)),
         most_yen=_parse_number(condition.get("priceMax", 0)),
-        categories=frozenset(map(_parse_number, _parse_list(condition.get("categoryId", [])))),
+        categories=_parse_numbers(condition.get("categoryId", [])),
+        conditions=_parse_numbers(condition.get("itemConditionId", [])),
         sort=_SORTS[sort],
         descending=_ORDERS[order],
     )
@@ -235,6 +237,10 @@ def _parse_list(value: object) -> list[Any]:
     if not isinstance(value, list):
         raise Refused("a list is no list")
     return value
+
+
+def _parse_numbers(value: object) -> frozenset[int]:
+    return frozenset(map(_parse_number, _parse_list(value)))
 
 
 def _parse_statuses(value: object) -> frozenset[Status]:

@@ -113,7 +113,8 @@ def parse_query(query: Mapping[str, str]) -> tuple[Wanted, int]:
         statuses=frozenset(names[name] for name in asked if name in names) or SHOWN,
         least_yen=_whole(query.get("price_min", "")),
         most_yen=_whole(query.get("price_max", "")),
-        categories=frozenset(filter(None, map(_whole, query.get("category_id", "").split(",")))),
+        categories=_wholes(query.get("category_id", "")),
+        conditions=_wholes(query.get("item_condition_id", "")),
         sort=query.get("sort", "score"),
         descending=query.get("order") != "asc",
     )
@@ -122,6 +123,10 @@ def parse_query(query: Mapping[str, str]) -> tuple[Wanted, int]:
 
 def _whole(text: str) -> int:
     return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
+
+
+def _wholes(text: str) -> frozenset[int]:
+    return frozenset(filter(None, map(_whole, text.split(","))))
 
 
 def _links(query: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:

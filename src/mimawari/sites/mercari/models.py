@@ -15,6 +15,15 @@ NAME = "mercari"
 MOST_YEN = 999_999_999
 MOST_TITLE = 1_000
 MOST_DESCRIPTION = 50_000
+CONDITIONS = {
+    "新品、未使用": 1,
+    "未使用に近い": 2,
+    "目立った傷や汚れなし": 3,
+    "やや傷や汚れあり": 4,
+    "傷や汚れあり": 5,
+    "全体的に状態が悪い": 6,
+}
+"""The numbers of item conditions, by the names that stand where no number does."""
 
 _ORDINARY_ID = re.compile(r"m[0-9]{11}")
 _SHOPS_ID = re.compile(r"[0-9A-Za-z]{22}")
@@ -86,6 +95,8 @@ class Item:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     category_id: int | None = None
+    category_above: tuple[int, ...] | None = None
+    """The categories that the item's category lies in; None where the page does not name them."""
     condition_id: int | None = None
 
     @property

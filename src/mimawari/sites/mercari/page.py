@@ -10,6 +10,7 @@ from mimawari.errors import BadInput, Gone, Invalid
 from mimawari.net.html import parse_html
 from mimawari.sites.contract import Contract, Refused
 from mimawari.sites.mercari.models import (
+    CONDITIONS,
     MOST_DESCRIPTION,
     Detail,
     Item,
@@ -43,6 +44,7 @@ STICKER = "[data-testid=thumbnail-sticker], [data-testid=item-tile-sticker]"
 
 PRICE = "[data-testid=price], [data-testid=product-price]"
 BUTTON = "[data-testid=checkout-button]"
+CONDITION = "[data-testid='商品の状態']"
 GONE_WORDS = (
     "ページが見つかりませんでした",
     "この商品は削除されました",
@@ -83,7 +85,7 @@ def parse_rendered_item(html: str | bytes, item_id: str) -> Detail:
     """Read an item's own page; a page that says so is of an item that is gone.
 
     The page tells times only roughly, as 3日前, so they are left out, and neither trading from
-    sold out nor the numbers of category and condition.
+    sold out nor the number of the category.
     """
     body = _bytes(html)
     tree = parse_html(body, "utf-8")
@@ -222,6 +224,7 @@ def _shown_item(
         is_auction=any(word in price.text() for word in _AUCTION) or _BID in button.text(),
         seller_id=seller[1] if seller else None,
         image_url=checked_image(_attribute(tree.css_first("meta[property='og:image']"), "content")),
+        condition_id=CONDITIONS.get(_text(_main(tree, CONDITION)).strip()),
     )
 
 

@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from mimawari.errors import Gone, Invalid
 from mimawari.sites.contract import Contract, Refused
 from mimawari.sites.mercari.models import (
+    CONDITIONS,
     MOST_DESCRIPTION,
     Detail,
     Item,
@@ -148,12 +149,13 @@ def _ordinary(raw: Json) -> Item:
         created_at=_moment(raw.get("created")),
         updated_at=_moment(raw.get("updated")),
         category_id=_positive(_child(raw, "item_category").get("id")),
+        category_above=_above(raw),
         condition_id=_positive(_child(raw, "item_condition").get("id")),
     )
 
 
 def _product(raw: Json) -> Item:
-    """Read the reply on a product; it has no status but a tag, and no number for its condition."""
+    """Read the reply on a product; it has no status but a tag, and a name of its condition."""
     item_id, kind = _identity(raw.get("name"))
     if kind is not Kind.SHOPS:
         raise Unfit(f"{item_id} is the id of an ordinary item")
@@ -173,7 +175,31 @@ def _product(raw: Json) -> Item:
         created_at=_moment(raw.get("createTime")),
         updated_at=_moment(raw.get("updateTime")),
         category_id=_positive(categories[0].get("categoryId")) if categories else None,
+        category_above=_above_product(categories),
+        condition_id=CONDITIONS.get(_text(_child(detail, "condition").get("displayName"))),
     )
+
+
+def _above(raw: Json) -> tuple[int, ...] | None:
+    """Read the categories that an ordinary item's category lies in; None if none is named."""
+    category = _child(raw, "item_category")
+    named = [category.get("parent_category_id"), category.get("root_category_id")]
+    tiers = [_object(one).get("id") for one in _list(raw.get("parent_categories_ntiers"))]
+    return _categories([*named, *tiers], without=category.get("id"))
+
+
+def _above_product(categories: Sequence[Json]) -> tuple[int, ...] | None:
+    """Read the categories that a product's category, the first one, lies in."""
+    if not categories:
+        return None
+    named = [one.get(name) for one in categories for name in ("parentId", "rootId")]
+    tiers = [one.get("categoryId") for one in categories[1:]]
+    return _categories([*named, *tiers], without=categories[0].get("categoryId"))
+
+
+def _categories(values: Sequence[object], *, without: object) -> tuple[int, ...] | None:
+    numbers = {number for value in values if (number := _positive(value)) is not None}
+    return tuple(sorted(numbers - {_positive(without)})) if numbers else None
 
 
 def _identity(value: object) -> tuple[str, Kind]:
