@@ -15,7 +15,7 @@ from mimawari.store.sql.migrate import upgrade
 from mimawari.store.sql.tables import metadata
 from mimawari.watches.books.tables import metadata as books
 from mimawari.watches.hot.tables import ips
-from mimawari.watches.prices.tables import products
+from mimawari.watches.prices.tables import categories, products
 from mimawari.watches.rentals.tables import metadata as rentals
 from mimawari.watches.streams.tables import metadata as streams
 from tests.conformance.counts import pytest_terminal_summary
@@ -140,7 +140,7 @@ async def store(engine: str, databases: Databases, clock: VirtualClock) -> Async
         # What the hot watch keeps goes with its IPs, and what prices keeps with its products.
         kept = (books, notify, rentals, streams)
         others = [table for tables in kept for table in reversed(tables.sorted_tables)]
-        for table in (*metadata.sorted_tables, ips, products, *others):
+        for table in (*metadata.sorted_tables, ips, products, categories, *others):
             await session.execute(table.delete())
     if isinstance(store, RedisStore):
         await store.link.client.flushdb()

@@ -134,8 +134,8 @@ def _by_item(rows: Iterable[Any], address: str) -> dict[tuple[int, str], dict[st
 def _plain(row: dict[str, Any], address: str) -> dict[str, Any]:
     """Leave out numbers and times of our own, and where the site is."""
     told = {name: value for name, value in row.items() if name not in OURS}
-    if "missing_at" in told:
-        told["missing_at"] = told["missing_at"] is not None
+    if "asked_at" in told:
+        told["asked_at"] = told["asked_at"] is not None
     return {
         name: value.replace(address, "") if isinstance(value, str) else value
         for name, value in told.items()

@@ -1,15 +1,14 @@
 """What a crawl leaves behind: upsert, inspect, and what is looked at one by one."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, select
 
 from mimawari.store.sql import SqlStore
-from mimawari.watches.prices import rules
-from mimawari.watches.prices.models import Setting, Sight
-from mimawari.watches.prices.tables import results
+from mimawari.watches.prices import products, rules, sync
+from mimawari.watches.prices.models import Product, Setting
+from mimawari.watches.prices.tables import results, sightings
 from tests.prices.crawling import (
     CAPPED,
     HOUR,
@@ -21,8 +20,6 @@ from tests.prices.crawling import (
     kept,
     taken_out,
 )
-
-BROKEN = Sight(pages_asked=2, pages_read=1, capped_on_sale=False, capped_sold=False, unpriced=0)
 
 
 async def test_what_is_found_is_kept_once(store: SqlStore) -> None:
@@ -61,7 +58,7 @@ async def test_when_it_was_sold_is_kept_by_later_crawls(store: SqlStore) -> None
     await date(store, "2026-05-31 12:00:00")
     applied = await apply(store, product, 1, found("a", 900, sold=True))
     assert (await kept(store))["a"].sold_out_at == "2026-05-31 12:00:00"
-    assert applied.undated == ()
+    assert applied.checks.undated == ()
 
 
 async def test_what_is_on_sale_again_was_not_sold(store: SqlStore) -> None:
@@ -132,41 +129,87 @@ async def test_what_is_not_in_the_results_is_never_taken_out_for_that(store: Sql
     assert set(await kept(store)) == {"a", "b"}
 
 
-async def test_what_is_missing_where_it_would_be_shown_is_looked_at_once(
+NARROWED = [
+    ({"category_id": 5}, "its category is 8, which is not in 5"),
+    ({"item_conditions": (1, 3)}, "its condition is 2, not 1, 3"),
+]
+
+
+@pytest.mark.parametrize(("setting", "reason"), NARROWED)
+async def test_a_known_category_or_condition_that_does_not_fit_moves_out(
+    store: SqlStore, setting: dict[str, Any], reason: str
+) -> None:
+    product = await add_product(store)
+    other = {"category_id": 8, "condition_id": 2}
+    fits = {"category_id": 7, "condition_id": 3}
+    await apply(store, product, 0, found("a", **other), found("b", **fits), found("c"))
+    await place(store, product, "x", category_id=7, category_above=(5,))
+    await place(store, product, "y", category_id=8, category_above=(6,))
+    await change(store, product, **setting)
+    applied = await apply(store, product, 1, sight=CAPPED)
+    assert applied.removed == 1
+    # Of the last nobody has said anything yet.
+    assert set(await kept(store)) == {"b", "c"}
+    assert (await taken_out(store))["a"].reason == reason
+    await change(store, product)
+    assert (await apply(store, product, 2, sight=CAPPED)).restored == 1
+
+
+@pytest.mark.parametrize("wanted", [7, 6, 5])
+async def test_a_category_fits_if_it_or_one_that_it_lies_in_is_the_one_set(
+    store: SqlStore, wanted: int
+) -> None:
+    product = await add_product(store, category_id=wanted)
+    await place(store, product, "x", category_id=7, category_above=(5, 6))
+    applied = await apply(store, product, 0, found("a", category_id=7))
+    assert (applied.added, applied.left_out, applied.removed) == (1, 0, 0)
+
+
+async def test_what_never_matched_by_its_category_is_left_out(store: SqlStore) -> None:
+    product = await add_product(store, category_id=4)
+    await place(store, product, "x", category_id=7, category_above=(5, 6))
+    applied = await apply(store, product, 0, found("a", category_id=7))
+    assert (applied.added, applied.left_out, applied.removed) == (0, 1, 0)
+
+
+async def test_a_category_whose_place_is_not_known_stays_until_a_page_tells(
     store: SqlStore,
 ) -> None:
     product = await add_product(store)
-    await apply(store, product, 0, found("a"), found("b"))
-    missing = (await kept(store))["b"].id
-    first = await apply(store, product, 1, found("a"))
-    again = await apply(store, product, 2, found("a"))
-    assert (first.missing, again.missing) == ((missing,), ())
-    await apply(store, product, 3, found("a"), found("b"))
-    assert (await apply(store, product, 4, found("a"))).missing == (missing,)
+    await apply(store, product, 0, found("a", category_id=8), found("b", category_id=8))
+    await change(store, product, category_id=5)
+    assert (await apply(store, product, 1, sight=CAPPED)).removed == 0
+    # One page tells it of all that are filed alike.
+    await place(store, product, "a", category_id=8, category_above=(6,))
+    assert await kept(store) == {}
+    reasons = {row.reason for row in (await taken_out(store)).values()}
+    assert reasons == {"its category is 8, which is not in 5"}
 
 
-async def test_what_lies_behind_the_last_page_is_not_missing(store: SqlStore) -> None:
+async def test_a_page_that_does_not_tell_leaves_what_was_told(store: SqlStore) -> None:
     product = await add_product(store)
-    old, new = found("old", listed_at=NOON), found("new", listed_at=NOON + 2 * HOUR)
-    await apply(store, product, 3, old, new)
-    newest = found("newest", listed_at=NOON + timedelta(hours=1))
-    applied = await apply(store, product, 4, newest, sight=CAPPED)
-    rows = await kept(store)
-    assert applied.missing == (rows["new"].id,)
+    await apply(store, product, 0, found("a", category_id=8, condition_id=2))
+    await apply(store, product, 1, found("a"))
+    async with store.read() as reader:
+        [row] = (await reader.execute(select(sightings))).all()
+    assert (row.category_id, row.condition_id) == (8, 2)
 
 
-async def test_a_page_that_failed_proves_nothing(store: SqlStore) -> None:
-    product = await add_product(store)
-    await apply(store, product, 0, found("a"))
-    assert (await apply(store, product, 1, sight=BROKEN)).missing == ()
+async def place(store: SqlStore, product: Product, name: str, **told: Any) -> None:
+    """Take in where a category lies, as an item's own page tells it."""
+    async with store.edit() as tx:
+        now = await products.find_product(tx, product.id)
+        assert now is not None
+        await sync.inspect_one(tx, now, found(name, **told), NOON)
 
 
-async def test_what_was_sold_is_looked_at_until_its_date_is_known(store: SqlStore) -> None:
+async def test_what_was_sold_is_looked_at_once_while_its_page_is_awaited(store: SqlStore) -> None:
     product = await add_product(store)
     first = await apply(store, product, 0, found("a", sold=True))
     again = await apply(store, product, 1, found("a", sold=True))
-    assert first.undated == again.undated == ((await kept(store))["a"].id,)
-    assert first.follow_ups == first.undated
+    lost = await apply(store, product, 25, found("a", sold=True))
+    row = (await kept(store))["a"].id
+    assert [one.follow_ups for one in (first, again, lost)] == [(row,), (), (row,)]
 
 
 async def test_a_thousand_results_take_a_handful_of_statements(store: SqlStore) -> None:

@@ -85,6 +85,19 @@ class Found:
     seller_type: SellerType
     seller_id: str | None
     listed_at: datetime | None
+    category_id: int | None = None
+    category_above: tuple[int, ...] | None = None
+    """The categories that its category lies in; None where the page does not name them."""
+    condition_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What an item is filed under and how worn it is; None is not known yet."""
+
+    category_id: int | None = None
+    category_above: tuple[int, ...] | None = None
+    condition_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

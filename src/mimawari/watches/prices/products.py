@@ -45,13 +45,14 @@ def list_job(product_id: int, **given: Any) -> NewJob:
     )
 
 
-def detail_job(result_id: int) -> NewJob:
+def detail_job(result_id: int, **given: Any) -> NewJob:
     """Ask for an item's own page; of several askers the first counts."""
     return NewJob(
         kind=DETAIL,
         args={"type": "syncDetail", "mercariCrawlResultId": result_id},
         dedupe_key=f"{DETAIL}:{result_id}",
         target=f"prices:result:{result_id}",
+        **given,
     )
 
 

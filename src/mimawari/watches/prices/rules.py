@@ -1,4 +1,4 @@
-"""What belongs to a product, what it stands for, and what a crawl could have shown."""
+"""What belongs to a product, what it stands for, and which own pages are read first."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mimawari.columns.stamps import WRITTEN, parse_stamp
-from mimawari.watches.prices.models import Found, SellingStatus, Setting
+from mimawari.watches.prices.models import SellingStatus, Setting, Traits
 
 QUARTER = 900
 """Seconds; a day of any zone begins with a quarter of an hour."""
 HOUR = timedelta(hours=1)
 NOON = timedelta(hours=12)
+NOTHING_KNOWN = Traits()
 WORTHLESS: Mapping[str, int | None] = {
     "on_sale_yen": None,
     "sold_yen": None,
@@ -26,8 +27,13 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def find_mismatch(setting: Setting, name: str, price: int) -> str | None:
-    """Tell why an item is none of a product's, by its settings alone; None if it is one."""
+def find_mismatch(
+    setting: Setting, name: str, price: int, traits: Traits = NOTHING_KNOWN
+) -> str | None:
+    """Return why an item does not fit a product's settings; None if it does.
+
+    What is not known about the item yet is no reason.
+    """
     if setting.min_price and price < setting.min_price:
         return f"{price:,} yen is less than {setting.min_price:,}"
     if setting.max_price and price > setting.max_price:
@@ -39,26 +45,40 @@ def find_mismatch(setting: Setting, name: str, price: int) -> str | None:
     for word in setting.exclusions:
         if fold(word) in folded:
             return f"its name has {word!r}"
+    return find_other_kind(setting, traits)
+
+
+def find_other_kind(setting: Setting, traits: Traits) -> str | None:
+    """Return why an item's category or condition does not fit; None if it does, or may."""
+    filed, wanted = traits.category_id, setting.category_id
+    if not is_inside(traits, wanted):
+        return f"its category is {filed}, which is not in {wanted}"
+    worn = traits.condition_id
+    if setting.item_conditions and worn is not None and worn not in setting.item_conditions:
+        wanted_ones = ", ".join(map(str, setting.item_conditions))
+        return f"its condition is {worn}, not {wanted_ones}"
     return None
 
 
-def oldest_shown(found: Sequence[Found]) -> datetime | None:
-    """Tell when the oldest item on sale that a crawl has shown was listed."""
-    times = [
-        one.listed_at
-        for one in found
-        if one.selling_status is SellingStatus.ON_SALE and one.listed_at is not None
-    ]
-    return min(times, default=None)
-
-
-def could_be_shown(
-    listed_at: datetime | None, oldest_at: datetime | None, *, is_whole: bool
-) -> bool:
-    """Say whether an item on sale would have been on the pages read: they show the newest first."""
-    if is_whole:
+def is_inside(traits: Traits, category_id: int | None) -> bool:
+    """Return whether an item is filed in a category or below it, or may be."""
+    filed, above = traits.category_id, traits.category_above
+    if category_id is None or filed is None or above is None:
         return True
-    return listed_at is not None and oldest_at is not None and listed_at > oldest_at
+    return category_id == filed or category_id in above
+
+
+def find_share(capacity: int, others: Sequence[int]) -> int:
+    """Return how much of a capacity falls to one who may want all, as others want so much.
+
+    Who wants less than an even part leaves the rest to the others; nobody gets nothing.
+    """
+    left, count = capacity, len(others) + 1
+    for want in sorted(others):
+        if want >= left // count:
+            break
+        left, count = left - want, count - 1
+    return max(1, left // count)
 
 
 def parse_sold_out_at(text: str) -> datetime:

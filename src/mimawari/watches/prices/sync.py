@@ -1,15 +1,16 @@
 """Keeps what crawls find: upsert, inspect, and what must be looked at one by one."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from datetime import datetime, timedelta
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, delete, select, update
+from sqlalchemy import ColumnElement, delete, select, update
 
 from mimawari.columns.stamps import write_stamp
 from mimawari.kernel.ports import Reader, Tx
-from mimawari.watches.prices import ledger, rules
+from mimawari.watches.prices import checks, ledger, rules, traits
+from mimawari.watches.prices.checks import Checks
 from mimawari.watches.prices.models import (
     Crawl,
     Found,
@@ -20,19 +21,21 @@ from mimawari.watches.prices.models import (
 )
 from mimawari.watches.prices.rules import WORTHLESS
 from mimawari.watches.prices.tables import (
-    SAME_ITEM,
     removed,
     results,
     runs,
     settings,
     sightings,
 )
+from mimawari.watches.prices.traits import Known
 
 BATCH = 500
 MISMATCH, GONE = "mismatch", "gone"
 KEY = ("product_id", "external_id")
-SEEN = ("listed_at", "last_seen_at", "missing_at", *WORTHLESS)
-STALE_AFTER = timedelta(hours=24)
+SEEN = (
+    *("listed_at", "last_seen_at", "category_id", "condition_id"),
+    *WORTHLESS,
+)
 _RESULT = tuple(column.name for column in results.c)
 _CHANGED = tuple(name for name in _RESULT if name not in {"id", "created_at", *KEY})
 _FOUND = tuple(field.name for field in fields(Found) if field.name in _RESULT)
@@ -49,44 +52,48 @@ class Applied:
     left_out: int
     removed: int
     restored: int
-    missing: tuple[int, ...]
-    undated: tuple[int, ...]
-    stale: tuple[int, ...]
+    checks: Checks
 
     @property
     def follow_ups(self) -> tuple[int, ...]:
         """The results to be read one by one, each once."""
-        return tuple(dict.fromkeys((*self.missing, *self.undated, *self.stale)))
+        return self.checks.all
 
 
-async def apply_crawl(tx: Tx, crawl: Crawl, product: Product) -> Applied:
-    """Keep what a crawl found, by the settings of its product, which the caller holds."""
+async def apply_crawl(
+    tx: Tx, crawl: Crawl, product: Product, capacity: int | None = None
+) -> Applied:
+    """Keep what a crawl found, by the settings of its product, which the caller holds.
+
+    `capacity` is how many own pages all products together may read until the next crawl.
+    """
     setting = product.setting
     # Results that no crawl shows are looked at only where the settings are new to them.
     keys = None if product.is_changed else [one.external_id for one in crawl.found]
     kept, out = await _load(tx, results, crawl, keys), await _load(tx, removed, crawl, keys)
-    fitting = [one for one in crawl.found if _fits(setting, one) or one.external_id in kept]
+    known = await traits.load(tx, product.id, keys, crawl.found)
+    fitting = [one for one in crawl.found if _fits(setting, one, known) or one.external_id in kept]
     back = [out.pop(one.external_id) for one in fitting if one.external_id in out]
     kept |= {row["external_id"]: row for row in await _restore(tx, back)}
     added, changed = await _upsert(tx, crawl, fitting, kept)
-    await _note_sightings(tx, crawl, fitting, kept)
+    await _note_sightings(tx, crawl, fitting, kept, known)
     await ledger.save_days(tx, product.id, [*back, *changed])
-    moved, returned = await _inspect(tx, crawl, setting, kept, out)
+    moved = await _inspect(tx, crawl, product, kept)
+    returned = await _return_fitting(tx, crawl, setting, out, known)
     applied = Applied(
         added=added,
         left_out=len(crawl.found) - len(fitting),
         removed=moved,
         restored=len(back) + returned,
-        missing=await _sync_for_existence(tx, crawl),
-        undated=await _sync_for_sold_out_at(tx, crawl.product_id),
-        stale=await _sync_cheapest(tx, crawl),
+        checks=await checks.choose(tx, product, crawl.crawled_at, capacity),
     )
     await _save_run(tx, crawl, applied)
     return applied
 
 
-def _fits(setting: Setting, one: Found) -> bool:
-    return rules.find_mismatch(setting, one.name, one.price) is None
+def _fits(setting: Setting, one: Found, known: Known) -> bool:
+    found = rules.find_mismatch(setting, one.name, one.price, known.find(one.external_id))
+    return found is None
 
 
 async def _load(tx: Tx, table: Any, crawl: Crawl, keys: Sequence[str] | None) -> dict[str, Row]:
@@ -133,26 +140,31 @@ def _row_of(one: Found, old: Row | None, crawl: Crawl) -> Row:
     }
 
 
-async def _inspect(
-    tx: Tx, crawl: Crawl, setting: Setting, kept: Mapping[str, Row], out: Mapping[str, Row]
-) -> tuple[int, int]:
-    """Take out what does not match the settings, and bring back what does again."""
-    wrong = {
+async def _inspect(tx: Tx, crawl: Crawl, product: Product, kept: Mapping[str, Row]) -> int:
+    """Take out what does not match the settings, as far as it is known; return how many."""
+    wrong = await traits.find_unfit(tx, product)
+    wrong |= {
         key: reason
         for key, row in kept.items()
-        if (reason := rules.find_mismatch(setting, row["name"], row["price"])) is not None
+        if (reason := rules.find_mismatch(product.setting, row["name"], row["price"])) is not None
     }
-    moved = await take_out(tx, crawl.product_id, wrong, MISMATCH, crawl.crawled_at)
+    return await take_out(tx, product.id, wrong, MISMATCH, crawl.crawled_at)
+
+
+async def _return_fitting(
+    tx: Tx, crawl: Crawl, setting: Setting, out: Mapping[str, Row], known: Known
+) -> int:
+    """Bring back what was taken out and matches the settings again; return how many."""
     right = [
         row
-        for row in out.values()
+        for key, row in out.items()
         if row["kind"] == MISMATCH
-        and rules.find_mismatch(setting, row["name"], row["price"]) is None
+        and rules.find_mismatch(setting, row["name"], row["price"], known.find(key)) is None
     ]
     again = await _restore(tx, right)
     await _save_worth(tx, crawl.product_id, again)
     await ledger.save_days(tx, crawl.product_id, again)
-    return moved, len(again)
+    return len(again)
 
 
 async def take_out(
@@ -174,7 +186,8 @@ async def take_out(
         ]
         await tx.save(removed, rows, _REMOVED)
         await tx.execute(delete(results).where(mine))
-        await tx.execute(update(sightings).where(_seen(product_id, some)).values(WORTHLESS))
+        nothing = {**WORTHLESS, "asked_at": None}
+        await tx.execute(update(sightings).where(_seen(product_id, some)).values(nothing))
         moved += rows
     # Once for all, because packing a day reads all that was sold on it.
     await ledger.save_days(tx, product_id, moved)
@@ -221,7 +234,7 @@ def _batches(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
 
 
 async def _note_sightings(
-    tx: Tx, crawl: Crawl, found: Sequence[Found], kept: Mapping[str, Row]
+    tx: Tx, crawl: Crawl, found: Sequence[Found], kept: Mapping[str, Row], known: Known
 ) -> None:
     rows = [
         {
@@ -229,65 +242,17 @@ async def _note_sightings(
             "external_id": key,
             "listed_at": one.listed_at,
             "last_seen_at": crawl.crawled_at,
-            "missing_at": None,
+            "category_id": known.told[key][0],
+            "condition_id": known.told[key][1],
             **rules.worth_of(kept[key], one.listed_at),
         }
         for key, one in {one.external_id: one for one in found}.items()
     ]
-    await tx.save(sightings, rows, SEEN)
-
-
-def _beside(product_id: int, *columns: Any) -> Select[Any]:
-    """Read of a product's results and their sightings."""
-    query = select(results.c.id, *columns).select_from(sightings).join(results, SAME_ITEM)
-    return query.where(sightings.c.product_id == product_id)
-
-
-async def _sync_for_existence(tx: Tx, crawl: Crawl) -> tuple[int, ...]:
-    """Find what is on sale by our books and was missing where it would have been shown."""
-    sight = crawl.sight
-    if not sight.is_complete:
-        # A page that was not read may have shown it.
-        return ()
-    query = _beside(crawl.product_id, results.c.external_id, sightings.c.listed_at).where(
-        sightings.c.on_sale_yen.is_not(None),
-        sightings.c.last_seen_at < crawl.crawled_at,
-        sightings.c.missing_at.is_(None),
-    )
-    oldest_at = rules.oldest_shown(crawl.found)
-    missing = [
-        row
-        for row in await tx.execute(query)
-        if rules.could_be_shown(row.listed_at, oldest_at, is_whole=not sight.capped_on_sale)
-    ]
-    for some in _batches([row.external_id for row in missing]):
-        mine = _seen(crawl.product_id, some)
-        await tx.execute(update(sightings).where(mine).values(missing_at=crawl.crawled_at))
-    return tuple(row.id for row in missing)
-
-
-async def _sync_for_sold_out_at(tx: Tx, product_id: int) -> tuple[int, ...]:
-    """Find what was sold, nobody knows when."""
-    query = _beside(product_id).where(
-        sightings.c.sold_quarter.is_(None),
-        results.c.selling_status == int(SellingStatus.SOLD_OUT),
-        results.c.sold_out_at.is_(None),
-    )
-    return tuple((await tx.execute(query.order_by(results.c.id))).scalars())
-
-
-async def _sync_cheapest(tx: Tx, crawl: Crawl) -> tuple[int, ...]:
-    """Find what is cheapest on sale by our books, if it was not seen for long.
-
-    It may lie behind the pages that are read, and what is said to be cheapest should be there.
-    """
-    query = _beside(crawl.product_id, sightings.c.last_seen_at).where(
-        sightings.c.on_sale_yen.is_not(None)
-    )
-    cheapest = query.order_by(sightings.c.on_sale_yen, results.c.id).limit(1)
-    row = (await tx.execute(cheapest)).first()
-    is_stale = row is not None and row.last_seen_at < crawl.crawled_at - STALE_AFTER
-    return (row.id,) if is_stale else ()
+    on_sale = [{**row, "asked_at": None} for row in rows if row["on_sale_yen"] is not None]
+    # Its own page tells of what was sold what the search does not, so it is still awaited.
+    sold = [row for row in rows if row["on_sale_yen"] is None]
+    await tx.save(sightings, on_sale, (*SEEN, "asked_at"))
+    await tx.save(sightings, sold, SEEN)
 
 
 async def _save_run(tx: Tx, crawl: Crawl, applied: Applied) -> None:
@@ -330,8 +295,17 @@ async def hold_result(tx: Tx, result_id: int) -> Any:
     return await find_result(tx, result_id)
 
 
+async def is_read_in_vain(reader: Reader, row: Any, asked_at: datetime) -> bool:
+    """Return whether an item's own page would tell nothing new since it was asked for."""
+    if row.selling_status == SellingStatus.SOLD_OUT:
+        return bool(row.sold_out_at)
+    seen = select(sightings.c.last_seen_at).where(_seen(row.product_id, [row.external_id]))
+    last_seen_at = (await reader.execute(seen)).scalar()
+    return last_seen_at is not None and last_seen_at > asked_at
+
+
 async def save_detail(tx: Tx, row: Any, one: Found, sold_out_at: str | None, now: datetime) -> None:
-    """Keep what an item's own page says: its price, its status, and once when it was sold."""
+    """Keep what an item's own page says: price, status, category, and once when it was sold."""
     is_sold = one.selling_status == SellingStatus.SOLD_OUT
     values = {
         "name": one.name,
@@ -341,21 +315,34 @@ async def save_detail(tx: Tx, row: Any, one: Found, sold_out_at: str | None, now
         "seller_id": one.seller_id or row.seller_id,
     }
     await _change(tx, row, values, now)
-    seen = _seen(row.product_id, [row.external_id])
-    await tx.execute(update(sightings).where(seen).values(last_seen_at=now))
+    told = {"category_id": one.category_id, "condition_id": one.condition_id}
+    seen: Row = {name: value for name, value in told.items() if value is not None}
+    mine = _seen(row.product_id, [row.external_id])
+    seen |= {"last_seen_at": now, "asked_at": None}
+    await tx.execute(update(sightings).where(mine).values(seen))
 
 
 async def inspect_one(tx: Tx, product: Product, one: Found, now: datetime) -> None:
-    """Take out an item that does not match the settings as its own page shows it."""
-    reason = rules.find_mismatch(product.setting, one.name, one.price)
+    """Take out an item that does not match the settings as its own page shows it.
+
+    Where the page tells of a category in which others it lies, its like are inspected, too.
+    """
+    known = await traits.load(tx, product.id, [one.external_id], [one])
+    is_news = await traits.learn_place(tx, one)
+    wrong = await traits.find_unfit(tx, product) if is_news else {}
+    told = replace(known.find(one.external_id), category_above=one.category_above)
+    reason = rules.find_mismatch(product.setting, one.name, one.price, told)
     if reason is not None:
-        await take_out(tx, product.id, {one.external_id: reason}, MISMATCH, now)
+        wrong[one.external_id] = reason
+    await take_out(tx, product.id, wrong, MISMATCH, now)
 
 
 async def date_roughly(tx: Tx, row: Any, seen_at: datetime, now: datetime) -> str:
     """Set the day on which something was sold, as its page is gone; return the day."""
     day = write_stamp(seen_at)[:10]
     await _change(tx, row, {"sold_out_at": day}, now)
+    mine = _seen(row.product_id, [row.external_id])
+    await tx.execute(update(sightings).where(mine).values(asked_at=None))
     return day
 
 

@@ -59,6 +59,8 @@ settings = Table(
     # The first crawl that read every page it asked for; before it all pages are asked for.
     Column("first_run_at", Instant),
     Column("last_run_at", Instant),
+    # How many items' own pages the last crawl left to be read, which decides the product's share.
+    Column("wanted", Integer, nullable=False, server_default="0"),
     *_stamps(),
     **NUMBERED,
 )
@@ -119,8 +121,11 @@ sightings = Table(
     Column("external_id", SHORT, primary_key=True),
     Column("listed_at", Instant),
     Column("last_seen_at", Instant, nullable=False),
-    # Missing from pages that would have shown it; its own page is asked for once for each time.
-    Column("missing_at", Instant),
+    # When its own page was enqueued; null once that was read, or if it never was.
+    Column("asked_at", Instant),
+    # What the site files it under and how worn it is; null until a page tells.
+    Column("category_id", Integer),
+    Column("condition_id", Integer),
     Column("on_sale_yen", Integer),
     Column("sold_yen", Integer),
     # Quarters of an hour since 1970: a day of any zone begins with one of them.
@@ -137,6 +142,16 @@ SAME_ITEM = (sightings.c.product_id == results.c.product_id) & (
     sightings.c.external_id == results.c.external_id
 )
 """Leads from a result to its sighting, and back."""
+
+# The categories that a category lies in, as an item's own page tells them.
+categories = Table(
+    "mercari_categories",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    # Numbers, parted by blanks.
+    Column("above", Prose, nullable=False),
+    **EXACT,
+)
 
 # Made anew from the sightings of a day whenever one of them changes.
 sold_days = Table(
@@ -158,10 +173,12 @@ alerts = Table(
     Column("price", Integer, nullable=False),
     Column("threshold", Integer, nullable=False),
     Column("reason", Prose, nullable=False),
+    # Why the price is out of line with what was sold; null if it is not.
+    Column("doubt", Prose),
     Column("opened_at", Instant, nullable=False),
     Column("closed_at", Instant),
     Column("closed_reason", Prose),
-    # The product and the kind while it is open, so that there is one at a time.
+    # The product and the kind while it is open, with the item where each has its own alert.
     Column("open_key", Word(48), unique=True),
     Index("mercari_price_alerts_product", "product_id", "id"),
     **NUMBERED,

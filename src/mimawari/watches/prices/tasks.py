@@ -9,7 +9,7 @@ from mimawari.columns.stamps import write_stamp
 from mimawari.errors import BadInput, Gone, Invalid, Transient
 from mimawari.kernel.context import Context
 from mimawari.kernel.control import commit_gone, confirm_gone
-from mimawari.kernel.job import AT_ONCE, Job
+from mimawari.kernel.job import AT_ONCE, NORMAL, Job
 from mimawari.kernel.ports import Tx
 from mimawari.kernel.watch import task
 from mimawari.sites import mercari
@@ -29,6 +29,8 @@ from mimawari.watches.prices.products import CRON, DETAIL, LIST
 SHOWN_FOR = timedelta(hours=1)
 """How long it is known how far a crawl came."""
 SIDES = (Side.ON_SALE, Side.SOLD)
+FIRST = NORMAL // 2
+"""The priority of own pages that go before those of other results, and behind what people ask."""
 OFF_SALE = frozenset({mercari.Status.STOP, mercari.Status.CANCEL})
 
 log = structlog.get_logger(component="prices")
@@ -70,8 +72,10 @@ async def crawl_list(job: Job, ctx: Context) -> None:
             tx.put(products.list_job(product_id, priority=AT_ONCE))
             log.info("searched anew", what=job.target, result="done", reason="another setting")
             return
-        applied = await sync.apply_crawl(tx, crawl, product)
-        tx.put(*map(products.detail_job, applied.follow_ups))
+        capacity = _find_capacity(ctx, product, crawl.crawled_at)
+        applied = await sync.apply_crawl(tx, crawl, product, capacity)
+        tx.put(*(products.detail_job(one, priority=FIRST) for one in applied.checks.leads))
+        tx.put(*map(products.detail_job, applied.checks.others))
         await alerting.sync_alerts(tx, product, ctx.settings, crawl.crawled_at)
     log.info(
         "crawled",
@@ -86,6 +90,14 @@ async def crawl_list(job: Job, ctx: Context) -> None:
         capped=crawl.sight.capped_on_sale or crawl.sight.capped_sold,
         next=f"{DETAIL} of {len(applied.follow_ups)}",
     )
+
+
+def _find_capacity(ctx: Context, product: Product, now: datetime) -> int:
+    """Return how many own pages may be read until the product is crawled again."""
+    limit = ctx.watches.limit(DETAIL)
+    is_on = product.setting.enabled
+    until = products.next_cron(now, ctx.settings) if is_on else now + timedelta(days=1)
+    return int((until - now) / limit.per * limit.count)
 
 
 def _number(job: Job, name: str) -> int:
@@ -160,6 +172,9 @@ def make_found(item: Item, site_url: str) -> Found | None:
         seller_type=SellerType.SHOP if is_shop else SellerType.USER,
         seller_id=item.seller_id,
         listed_at=item.created_at,
+        category_id=item.category_id,
+        category_above=item.category_above,
+        condition_id=item.condition_id,
     )
 
 
@@ -169,8 +184,9 @@ async def sync_detail(job: Job, ctx: Context) -> None:
     result_id = _number(job, "mercariCrawlResultId")
     async with ctx.store.read() as reader:
         row = await sync.find_result(reader, result_id)
-    if row is None or (row.selling_status == SellingStatus.SOLD_OUT and row.sold_out_at):
-        log.info("nothing to read", what=job.target, result="done", reason="removed, or dated")
+        is_vain = row is None or await sync.is_read_in_vain(reader, row, job.enqueued_at)
+    if is_vain:
+        log.info("nothing to read", what=job.target, result="done", reason="removed, dated or seen")
         return
     await ctx.limit(DETAIL, caller="prices")
     market = mercari.open_market(ctx.settings, ctx.http, ctx.clock)
