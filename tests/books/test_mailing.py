@@ -177,6 +177,22 @@ async def test_books_that_nobody_is_named_for_wait_until_somebody_is(store: SqlS
     assert await list_told(store) == [((BEN, ANN), {"new": [1, 2]})]
 
 
+async def test_all_that_wait_are_counted_and_not_only_those_of_the_next_digest(
+    store: SqlStore,
+) -> None:
+    await add_job(store, mail_limit=20)
+    await add_job(store, "same", mail_limit=20)
+    await add_job(store, "nobody", mail_limit=20, recipients=())
+    for name in ("new", "same", "nobody"):
+        await find_books(store, name, *range(140))
+    async with store.read() as reader:
+        # Of two jobs that mail to the same people each book is one; nobody's go to the usual ones.
+        assert await mailing.count_waiting(reader, SETTINGS) == 280
+        same = settings_for(mail_to=(ANN,))
+        assert await mailing.count_waiting(reader, same) == 140
+        assert len(await mailing.list_waiting(reader, same)) == 20
+
+
 async def test_two_who_mail_at_once_put_each_book_into_one_digest(
     store: SqlStore, engine: str, databases: Databases, clock: VirtualClock
 ) -> None:

@@ -39,6 +39,7 @@ async def show(visit: Visit) -> Response:
     async with visit.system.store.read() as reader:
         found = await mailing.list_mails(reader, A_PAGE, offset)
         total = await mailing.count_mails(reader)
+        waiting = await mailing.count_waiting(reader, visit.system.settings)
     digests = await _list_digests(visit)
     return visit.page(
         "books/mail.html",
@@ -46,7 +47,8 @@ async def show(visit: Visit) -> Response:
         total=total,
         limit=A_PAGE,
         offset=offset,
-        waiting=sum(len(part.books) for one in digests for part in one.sections),
+        waiting=waiting,
+        following=sum(len(part.books) for one in digests for part in one.sections),
         previews=[_preview(visit, *one) for one in enumerate(digests[:MOST_PREVIEWS])],
         left_out=max(0, len(digests) - MOST_PREVIEWS),
         why_not=mailing.why_not(visit.system.settings),

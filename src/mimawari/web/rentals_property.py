@@ -48,12 +48,14 @@ async def show(visit: Visit) -> Response:
     changes, more = await paging.find_page(changes_listing(visit.system, given), given.page)
     async with visit.system.store.read() as reader:
         snapshots = await reads.list_snapshots(reader, row.property_id, MOST_SNAPSHOTS)
+        count = await reads.count_snapshots(reader, row.property_id)
     ways = [way.model_dump() for way in shown.stations]
     return visit.page(
         "rentals/property.html",
         one=shown,
         ways=say_ways(visit, ways),
-        snapshots=len(snapshots),
+        snapshots=count,
+        drawn=len(snapshots),
         chart=_draw_rents(visit, snapshots, shown),
         changes=[tell(visit, change) for change in changes],
         has_more=more,

@@ -78,9 +78,9 @@ async def _jobs(reader: Reader) -> Check:
 
 
 async def _mails(opened: System, reader: Reader) -> Check:
-    waiting = await mailing.list_waiting(reader, opened.settings)
+    waiting = await mailing.count_waiting(reader, opened.settings)
     bad = [one for one in await mailing.list_mails(reader, 50) if one.state is MailState.FAILED]
-    found = f"{len(waiting)} books wait; {len(bad)} of the last 50 digests failed"
+    found = f"{waiting:,} books wait; {len(bad)} of the last 50 digests failed"
     advice = "`mimawari books mail status` tells why" if bad else ""
     return Check(name="digests", ok=not bad, found=found, advice=advice)
 

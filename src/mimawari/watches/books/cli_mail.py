@@ -36,14 +36,16 @@ def status(
     async def work(opened: System) -> None:
         async with opened.store.read() as reader:
             found = await mailing.list_mails(reader, limit)
-            waiting = await mailing.list_waiting(reader, opened.settings)
+            waiting = await mailing.count_waiting(reader, opened.settings)
+            following = len(await mailing.list_waiting(reader, opened.settings))
         why_not = mailing.why_not(opened.settings)
         if json:
-            told = {"mails": found, "waiting": len(waiting), "why_not": why_not}
+            told = {"mails": found, "waiting": waiting, "next": following, "why_not": why_not}
             show.console.print_json(show.as_json(told))
             return
         _show_mails(opened, found)
-        show.say(f"{len(waiting)} books wait for the next digest.")
+        some = "" if following == waiting else f", which has room for {following:,} of them"
+        show.say(f"{waiting:,} books wait for the next digest{some}.")
         if why_not is not None:
             show.say(f"No mail is sent: {why_not}.")
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import delete, exists, func, or_, select, true, update
+from sqlalchemy import Select, case, delete, exists, func, or_, select, true, update
 
 from mimawari.errors import BadInput
 from mimawari.ids import new_id
@@ -85,6 +85,28 @@ async def list_waiting(reader: Reader | Tx, settings: Settings) -> list[Waiting]
 
     Where nobody is named to get them, `recipients` is empty.
     """
+    mine = _select_waiting(settings).subquery()
+    query = select(mine).where(mine.c.number <= mine.c.mail_limit)
+    rows = await reader.execute(query.order_by(mine.c.job_name, mine.c.number))
+    found: dict[tuple[tuple[str, ...], str], Waiting] = {}
+    for row in rows:
+        one = _make_waiting(row, settings)
+        found.setdefault((one.recipients, one.book_key), one)
+    return list(found.values())
+
+
+async def count_waiting(reader: Reader | Tx, settings: Settings) -> int:
+    """Count the books that wait for digests, each once a list, however few the next one holds."""
+    mine = _select_waiting(settings).subquery()
+    recipients = case((mine.c.recipients == NOBODY, _usual(settings)), else_=mine.c.recipients)
+    each = select(recipients, mine.c.book_key).distinct().subquery()
+    query = select(func.count()).select_from(each)
+    counted: int = (await reader.execute(query)).scalar_one()
+    return counted
+
+
+def _select_waiting(settings: Settings) -> Select[Any]:
+    """Select what was not told yet of each job, numbered in the order in which it was found."""
     told = exists().where(
         deliveries.c.book_key == job_books.c.book_key,
         or_(
@@ -96,7 +118,7 @@ async def list_waiting(reader: Reader | Tx, settings: Settings) -> list[Waiting]
     order = (job_books.c.found_at, job_books.c.place, job_books.c.book_key)
     place = func.row_number().over(partition_by=job_books.c.job_id, order_by=order)
     is_mailed = true() if settings.books_mail_unnumbered else books.c.isbn13.is_not(None)
-    mine = (
+    return (
         select(
             jobs.c.name.label("job_name"), jobs.c.recipients, jobs.c.mail_limit, books,
             place.label("number"),
@@ -104,15 +126,7 @@ async def list_waiting(reader: Reader | Tx, settings: Settings) -> list[Waiting]
         .join(job_books, job_books.c.job_id == jobs.c.id)
         .join(books, books.c.book_key == job_books.c.book_key)
         .where(jobs.c.enabled.is_(True), is_mailed, ~told)
-        .subquery()
     )  # fmt: skip
-    query = select(mine).where(mine.c.number <= mine.c.mail_limit)
-    rows = await reader.execute(query.order_by(mine.c.job_name, mine.c.number))
-    found: dict[tuple[tuple[str, ...], str], Waiting] = {}
-    for row in rows:
-        one = _make_waiting(row, settings)
-        found.setdefault((one.recipients, one.book_key), one)
-    return list(found.values())
 
 
 def _usual(settings: Settings) -> str:

@@ -30,8 +30,6 @@ from mimawari.watches.hot.reads import Board, Ranked, Window
 boards_router = APIRouter()
 OURS = "hot."
 MOST_DUE = 1000
-MOST_COUNTED = 20
-"""More jobs of a kind and state than this are not counted: each brings all it was asked for."""
 
 
 class AlertOut(BaseModel):
@@ -119,9 +117,9 @@ class KindOut(BaseModel):
 
     kind: str
     due: int = Field(description=f"Wait for a worker only; counted up to {MOST_DUE}.")
-    pending: int = Field(description=f"Counted up to {MOST_COUNTED}.")
-    processing: int = Field(description=f"Counted up to {MOST_COUNTED}.")
-    failed: int = Field(description=f"Dead letters; counted up to {MOST_COUNTED}.")
+    pending: int
+    processing: int
+    failed: int = Field(description="Dead letters.")
 
 
 class StatusOut(BaseModel):
@@ -223,16 +221,14 @@ async def _count_jobs(system: System) -> list[KindOut]:
     kinds = sorted(kind for kind in system.watches.tasks if kind.startswith(OURS))
     due = await queue.depths(kinds, MOST_DUE)
 
-    async def count(kind: str, state: State) -> int:
-        return len(await queue.list(MOST_COUNTED, state=state, kind=kind))
-
+    counts = {kind: await queue.counts(kind) for kind in kinds}
     return [
         KindOut(
             kind=kind,
             due=due.get(kind, 0),
-            pending=await count(kind, State.PENDING),
-            processing=await count(kind, State.PROCESSING),
-            failed=await count(kind, State.FAILED),
+            pending=counts[kind].get(State.PENDING, 0),
+            processing=counts[kind].get(State.PROCESSING, 0),
+            failed=counts[kind].get(State.FAILED, 0),
         )
         for kind in kinds
     ]

@@ -156,6 +156,13 @@ async def list_snapshots(reader: Reader, property_id: str, limit: int) -> Sequen
     return found
 
 
+async def count_snapshots(reader: Reader, property_id: str) -> int:
+    """Count the times at which a property was read."""
+    query = select(func.count()).select_from(snapshots).where(is_of(snapshots, property_id))
+    counted: int = (await reader.execute(query)).scalar_one()
+    return counted
+
+
 async def list_changes(
     reader: Reader,
     limit: int,
