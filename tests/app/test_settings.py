@@ -99,6 +99,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "prices_cron": ("*/15 8-20 * * 1-5", "*/15 8-20 * * 1-5"),
     "prices_first_pages": ("20", 20),
     "prices_pages": ("2", 2),
+    "prices_unseen_after": ("6h", timedelta(hours=6)),
     "books_key": ("a-key", SecretStr("a-key")),
     "books_calls": ("7", 7),
     "books_recheck_after": ("30d", timedelta(days=30)),

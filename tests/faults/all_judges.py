@@ -104,7 +104,9 @@ async def judge_prices(stage: Stage, crew: Crew, asked: Asked, until: datetime) 
         zone=zone,
         crawls=await check_prices.count_crawls(crew.store),
         stored=await check_prices.list_stored(crew.store),
-        markets=await check_prices.find_markets(crew.store, stage.begin_at, now, zone),
+        markets=await check_prices.find_markets(
+            crew.store, stage.begin_at, now, crew.given.settings("")
+        ),
     )
     report = check_prices.judge(evidence, check_prices.look_again(evidence))
     LOG.info("prices: %s", report)

@@ -110,7 +110,7 @@ async def kept(store: SqlStore, address: str, now: datetime) -> dict[str, Any]:
     async with store.read() as reader:
         rows = {one.name: (await reader.execute(select(one))).all() for one in tables}
         ids = [row.product_id for row in rows[settings.name]]
-        worth = {one: await market.find_market(reader, one, 30, now, DEFAULTS.zone) for one in ids}
+        worth = {one: await market.find_market(reader, one, 30, now, DEFAULTS) for one in ids}
     return {
         **{one.name: _by_item(rows[one.name], address) for one in (results, removed, sightings)},
         "runs": Counter(tuple(getattr(row, name) for name in RUN) for row in rows[runs.name]),

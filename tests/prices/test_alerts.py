@@ -1,17 +1,21 @@
 """What is told of prices: once, not again for a trifle, and when it is over."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 
 from mimawari.settings import DEFAULTS
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import outbox
-from mimawari.watches.prices import alerting, products
+from mimawari.watches.prices import alerting, products, reads
 from mimawari.watches.prices.models import Found, Product
+from mimawari.watches.prices.reads import AlertsWanted
 from mimawari.watches.prices.tables import alerts
+from mimawari.watches.prices.tellings import TELLINGS
 from tests.prices.crawling import HOUR, NOON, add_product, apply, change, found
 from tests.prices.test_market import sell_many
 
@@ -48,7 +52,7 @@ async def test_a_price_at_the_target_is_told_once_and_when_it_is_over(store: Sql
     await look(store, product, 0, found("a", 1001))
     assert await told(store) == []
     await look(store, product, 1, found("a", 1000))
-    await look(store, product, 2, found("a", 990), found("b", 950))
+    await look(store, product, 2, found("a", 990), found("b", 995))
     assert await told(store) == [("opened", "under_target", 1000)]
     await look(store, product, 3, found("a", 1200), found("b", 1300))
     assert await told(store) == [
@@ -56,7 +60,7 @@ async def test_a_price_at_the_target_is_told_once_and_when_it_is_over(store: Sql
         ("closed", "under_target", 1000),
     ]
     [alert] = await listed(store)
-    assert alert.closed_reason == "the cheapest on sale is 1,200 yen now"
+    assert alert.closed_reason == "it costs 1,200 yen now"
     assert alert.closed_at == NOON + 3 * HOUR
 
 
@@ -65,6 +69,131 @@ async def test_a_price_that_moves_around_the_target_is_not_told_again(store: Sql
     for hours, price in enumerate((1000, 1015, 999, 1020, 990)):
         await look(store, product, hours, found("a", price))
     assert len(await told(store)) == 1
+
+
+async def test_each_cheaper_one_is_told_while_the_first_is_there_and_each_is_over_by_itself(
+    store: SqlStore,
+) -> None:
+    product = await add_product(store, target_price=1000)
+    await look(store, product, 0, found("a", 900))
+    await look(store, product, 1, found("a", 900), found("b", 950))
+    assert await told(store) == [("opened", "under_target", 900)]
+    await look(store, product, 2, found("a", 900), found("b", 950), found("c", 899))
+    assert (await told(store))[1:] == [("opened", "under_target", 899)]
+    await look(store, product, 3, found("a", 900), found("b", 950), found("c", 899, sold=True))
+    assert (await told(store))[2:] == [("closed", "under_target", 899)]
+    # With the first one gone, the next is a first one.
+    await look(store, product, 4, found("a", 900, sold=True), found("b", 950))
+    assert (await told(store))[3:] == [
+        ("closed", "under_target", 900),
+        ("opened", "under_target", 950),
+    ]
+
+
+async def test_what_was_told_is_told_again_when_it_is_much_cheaper(store: SqlStore) -> None:
+    product = await add_product(store, target_price=1000)
+    await look(store, product, 0, found("a", 900))
+    await look(store, product, 1, found("a", 890))
+    assert len(await told(store)) == 1
+    await look(store, product, 2, found("a", 500))
+    assert [price for _, _, price in await told(store)] == [900, 900, 500]
+
+
+@pytest.mark.parametrize("share", [20, 50, 90])
+@pytest.mark.parametrize("sales", [0, 7, 200])
+async def test_a_target_is_told_whatever_the_median(
+    store: SqlStore, share: int, sales: int
+) -> None:
+    product = await add_product(store, target_price=10 * share)
+    await sell_many(store, product, [(1000, NOON - timedelta(days=1))] * sales)
+    await look(store, product, 1, found("a", 10 * share + 1))
+    assert await told(store) == []
+    await look(store, product, 2, found("a", 10 * share + 1), found("b", 10 * share))
+    opened = [one for one in await told(store) if one[1] == "under_target"]
+    assert opened == [("opened", "under_target", 10 * share)]
+    [alert] = [row for row in await listed(store) if row.kind == "under_target"]
+    # Prices under some 59 percent of the median are out of line where enough was sold.
+    assert (alert.doubt is not None) == (sales == 200 and share < 59)
+
+
+async def test_a_doubtful_one_is_marked_and_hides_no_bargain(store: SqlStore) -> None:
+    product = await add_product(store, target_price=900)
+    await sell_many(store, product, [(price, NOON - timedelta(days=1)) for price in USUAL])
+    await look(store, product, 1, found("junk", 10))
+    assert await told(store) == [("opened", "under_target", 10)]
+    [body] = await bodies(store)
+    assert body["doubt"].startswith("10 yen is less than 592")
+    assert body["message"].endswith(f"; doubtful: {body['doubt']}")
+    for language, mark in (("ja", "要確認"), ("en", "doubtful")):
+        assert mark in TELLINGS[0].line(body, language)
+    await look(store, product, 2, found("junk", 10), found("real", 850))
+    assert (await told(store))[1:] == [("opened", "under_target", 850)]
+    assert (await bodies(store))[1]["doubt"] is None
+
+
+async def test_a_share_of_the_median_where_all_is_doubtful_is_told_as_doubtful(
+    store: SqlStore,
+) -> None:
+    product = await add_product(store, median_percent=50)
+    await sell_many(store, product, [(price, NOON - timedelta(days=1)) for price in USUAL])
+    await look(store, product, 1, found("a", 500))
+    assert await told(store) == [("opened", "under_median", 500)]
+    assert [row.doubt is None for row in await listed(store)] == [False]
+
+
+async def test_junk_is_not_far_under_the_median(store: SqlStore) -> None:
+    product = await add_product(store, median_percent=20)
+    await sell_many(store, product, [(price, NOON - timedelta(days=1)) for price in USUAL])
+    await look(store, product, 1, found("junk", 10))
+    assert await told(store) == []
+
+
+async def test_what_was_not_seen_for_a_day_is_over_until_it_is_seen_again(
+    store: SqlStore,
+) -> None:
+    product = await add_product(store, target_price=1000)
+    await look(store, product, 0, found("a", 900))
+    await look(store, product, 24)
+    assert len(await told(store)) == 1
+    await look(store, product, 25)
+    [alert] = await listed(store)
+    assert alert.closed_reason == "it was not seen since 2026-06-01 03:00 UTC"
+    await look(store, product, 26, found("a", 900))
+    assert [one[0] for one in await told(store)] == ["opened", "closed", "opened"]
+
+
+async def test_alerts_of_what_is_not_seen_end_while_the_site_cannot_be_asked(
+    store: SqlStore,
+) -> None:
+    product = await add_product(store, target_price=1000)
+    await look(store, product, 0, found("a", 900))
+    async with store.edit() as tx:
+        await alerting.close_unseen(tx, DEFAULTS, NOON + 24 * HOUR)
+    assert len(await told(store)) == 1
+    async with store.edit() as tx:
+        await alerting.close_unseen(tx, DEFAULTS, NOON + 25 * HOUR)
+    assert [one[0] for one in await told(store)] == ["opened", "closed"]
+
+
+async def test_a_list_calls_no_alert_open_whose_item_was_not_seen_for_a_day(
+    store: SqlStore,
+) -> None:
+    product = await add_product(store, target_price=1000)
+    await look(store, product, 0, found("a", 900))
+    for seen_since, count in ((NOON, 1), (NOON + HOUR, 0)):
+        wanted = AlertsWanted(seen_since=seen_since, product_id=product.id, is_open=True)
+        async with store.read() as reader:
+            rows = await reads.list_alerts(reader, 10, None, wanted)
+            assert len(rows) == await reads.count_alerts(reader, wanted) == count
+            over = replace(wanted, is_open=False)
+            assert await reads.count_alerts(reader, over) == 1 - count
+
+
+async def bodies(store: SqlStore) -> list[dict[str, Any]]:
+    """List the bodies of what was told, in order."""
+    async with store.read() as reader:
+        rows: Any = await reader.execute(select(outbox).order_by(outbox.c.id))
+        return [json.loads(row.body) for row in rows]
 
 
 async def test_a_target_that_is_taken_back_is_over(store: SqlStore) -> None:

@@ -21,6 +21,17 @@ EMPTY = {
     "min_yen": None,
     "max_yen": None,
 }
+JUNK: Any = {
+    "result_id": 11,
+    "external_id": "junk",
+    "name": "星くず郵便 junk",
+    "price": 10,
+    "selling_url": "https://jp.mercari.com/item/junk",
+    "image_url": "",
+    "percent_under_median": 99.0,
+    "last_seen_at": "2026-06-01T03:00:00Z",
+    "outlier": f"10 yen is less than 592: {REASON}",
+}
 
 
 async def test_a_market_tells_days_bounds_the_cheapest_and_days_to_sell(shop: Shop) -> None:
@@ -62,7 +73,10 @@ async def test_a_market_tells_days_bounds_the_cheapest_and_days_to_sell(shop: Sh
             "image_url": "",
             "percent_under_median": 20.0,
             "last_seen_at": "2026-06-01T03:00:00Z",
+            "outlier": None,
         },
+        "unseen": 0,
+        "doubtful": JUNK,
         "days_to_sell": {
             "count": 8,
             "median_days": 0.12,
@@ -151,9 +165,9 @@ async def test_alerts_are_listed_newest_first_and_open_ones_with_their_product(
     await shop.sold()
     await alert(shop, 9, target_price=850)
     await alert(shop, 10, target_price=700, median_percent=20)
-    newest, oldest = (await shop.get("/prices/alerts"))["alerts"]
+    newest, junk, oldest = (await shop.get("/prices/alerts"))["alerts"]
     assert newest == {
-        "id": 2,
+        "id": 3,
         "product_id": 1,
         "kind": "under_median",
         "external_id": "a",
@@ -161,21 +175,32 @@ async def test_alerts_are_listed_newest_first_and_open_ones_with_their_product(
         "price": 800,
         "threshold": 800,
         "reason": "20 percent under the median of 1,000 yen of 8 sales",
+        "doubt": None,
         "is_open": True,
+        "last_seen_at": "2026-06-01T03:00:00Z",
         "opened_at": "2026-06-01T13:00:00Z",
         "closed_at": None,
         "closed_reason": None,
     }
     assert (oldest["kind"], oldest["is_open"]) == ("under_target", False)
-    assert oldest["closed_reason"] == "the cheapest on sale is 800 yen now"
-    assert (await shop.get("/products/1"))["alerts"] == [newest]
-    assert (await shop.get("/prices/alerts", open="true"))["alerts"] == [newest]
+    assert oldest["closed_reason"] == "it costs 800 yen now"
+    assert (junk["price"], junk["doubt"]) == (10, f"10 yen is less than 592: {REASON}")
+    assert (await shop.get("/products/1"))["alerts"] == [newest, junk]
+    assert (await shop.get("/prices/alerts", open="true"))["alerts"] == [newest, junk]
     assert (await shop.get("/prices/alerts", open="false"))["alerts"] == [oldest]
-    assert (await shop.get("/prices/alerts", product_id=1))["alerts"] == [newest, oldest]
+    assert (await shop.get("/prices/alerts", product_id=1))["alerts"] == [newest, junk, oldest]
     assert (await shop.get("/prices/alerts", product_id=2))["alerts"] == []
-    assert await shop.pages("/prices/alerts", "alerts", "before", limit=1) == [newest, oldest]
+    paged = await shop.pages("/prices/alerts", "alerts", "before", limit=1)
+    assert paged == [newest, junk, oldest]
     rows = await shop.rows("/prices/alerts", open="true")
-    assert [(row["id"], row["is_open"], row["closed_at"]) for row in rows] == [("2", "true", "")]
+    assert [(row["id"], row["is_open"], row["closed_at"]) for row in rows] == [
+        ("3", "true", ""),
+        ("2", "true", ""),
+    ]
+    await shop.clock.advance(timedelta(days=1))
+    # Nobody has seen it since, so nobody is told that it is there.
+    assert (await shop.get("/prices/alerts", open="true"))["alerts"] == []
+    assert not any(one["is_open"] for one in (await shop.get("/prices/alerts"))["alerts"])
 
 
 @pytest.mark.parametrize("query", ["open=1", "is_open=true", "product_id=0", "before=x", "limit=0"])

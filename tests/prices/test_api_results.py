@@ -182,6 +182,7 @@ async def test_what_was_taken_out_is_told_with_its_reason_and_time(shop: Shop) -
         "kind": "mismatch",
         "reason": "1,101 yen is more than 1,000",
         "removed_at": "2026-06-01T14:00:00Z",
+        "last_seen_at": "2026-06-01T10:00:00Z",
     }
     paged = await shop.pages("/crawl/removed/1", "removed", "before", limit=2)
     assert paged == removed

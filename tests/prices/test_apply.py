@@ -140,9 +140,9 @@ async def test_a_known_category_or_condition_that_does_not_fit_moves_out(
     store: SqlStore, setting: dict[str, Any], reason: str
 ) -> None:
     product = await add_product(store)
-    other = {"category_id": 8, "condition_id": 2}
-    fits = {"category_id": 7, "condition_id": 3}
-    await apply(store, product, 0, found("a", **other), found("b", **fits), found("c"))
+    other = found("a", category_id=8, condition_id=2)
+    fits = found("b", category_id=7, condition_id=3)
+    await apply(store, product, 0, other, fits, found("c"))
     await place(store, product, "x", category_id=7, category_above=(5,))
     await place(store, product, "y", category_id=8, category_above=(6,))
     await change(store, product, **setting)

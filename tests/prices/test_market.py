@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from mimawari.columns.stamps import write_stamp
+from mimawari.settings import DEFAULTS
 from mimawari.store.sql import SqlStore
 from mimawari.watches.prices import figures, ledger, market, sync
 from mimawari.watches.prices.market import Market
@@ -31,7 +32,9 @@ async def worth(
         packed = await ledger.list_days(reader, product.id, 0)
         query = select(sightings).where(sightings.c.sold_quarter.is_not(None))
         rows = (await reader.execute(query)).all()
-        found = await market.find_market(reader, product.id, 30, now, zone)
+        found = await market.find_market(
+            reader, product.id, 30, now, DEFAULTS.model_copy(update={"zone": zone})
+        )
     there = Counter((row.sold_quarter // 96, row.sold_yen, row.sold_after_hours) for row in rows)
     assert there == Counter(
         (one.day, price, None if hours == ledger.UNKNOWN else hours)
@@ -198,3 +201,32 @@ async def test_a_day_without_a_time_counts_as_that_day(
         await sync.save_detail(tx, row, found("a", sold=True), text, NOON)
     [day] = (await worth(store, product, zone=ZoneInfo("UTC"))).days
     assert day.on == datetime(2026, 5, 31, hour, tzinfo=UTC).date()
+
+
+async def test_what_was_not_seen_for_a_day_is_no_cheapest_and_counts_as_unseen(
+    store: SqlStore,
+) -> None:
+    product = await add_product(store)
+    await apply(store, product, 0, found("old", 500), found("new", 900))
+    await apply(store, product, 20, found("new", 900))
+    there = await worth(store, product, NOON + 24 * HOUR)
+    assert (there.cheapest and there.cheapest.external_id, there.unseen) == ("old", 0)
+    there = await worth(store, product, NOON + 25 * HOUR)
+    assert (there.cheapest and there.cheapest.external_id, there.unseen) == ("new", 1)
+    assert there.on_sale == 2
+    await apply(store, product, 26, found("old", 500))
+    there = await worth(store, product, NOON + 26 * HOUR)
+    assert (there.cheapest and there.cheapest.external_id, there.unseen) == ("old", 0)
+
+
+async def test_what_is_cheaper_than_all_that_counts_is_told_apart_as_doubtful(
+    store: SqlStore,
+) -> None:
+    product = await add_product(store)
+    await sell_many(store, product, [(1000, NOON - DAY)] * 8)
+    await apply(store, product, 1, found("junk", 10), found("real", 900))
+    there = await worth(store, product, NOON + HOUR)
+    assert there.cheapest is not None
+    assert there.doubtful is not None
+    assert (there.cheapest.external_id, there.cheapest.outlier) == ("real", None)
+    assert (there.doubtful.external_id, there.doubtful.outlier is None) == ("junk", False)

@@ -363,12 +363,6 @@ def test_prices_and_drawers_narrow_a_search(market: Market) -> None:
     assert market.search(Wanted(categories=frozenset({1}))) == []
 
 
-def test_a_search_heeds_the_conditions_of_items(market: Market) -> None:
-    found = market.search(Wanted(conditions=frozenset({2, 4})))
-    every = Counter(item.goods.condition_id for item in market.search(Wanted()))
-    assert Counter(item.goods.condition_id for item in found) == {2: every[2], 4: every[4]}
-
-
 @pytest.mark.parametrize("one", FRANCHISES[:6], ids=lambda one: one.key)
 def test_newest_first_is_only_rough(market: Market, one: Any) -> None:
     found = market.search(Wanted(keyword=one.keyword))

@@ -98,8 +98,9 @@ async def test_a_product_of_which_nothing_was_seen_says_so(site: Site) -> None:
 async def test_the_list_shows_what_products_are_worth(site: Site) -> None:
     await site.sold(target_price=850, median_percent=15)
     page = await site.see("/prices")
-    for said in ("¥1,000", "¥800", "20% under", "2 open", "Medians of 1 of 30 days"):
+    for said in ("¥1,000", "¥800", "20% under", "3 open", "Medians of 1 of 30 days"):
         assert said in page
+    assert "Doubtful: the price is far from what it sells for." in page
     assert "At the target: 星くず郵便 cheap was seen on sale for ¥800 (the target is ¥850)." in page
     assert "Far under the median: 星くず郵便 cheap was seen on sale for ¥800" in page
     (row,) = await site.download("/prices?format=csv")

@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from mimawari.app.checking import START, Progress, list_seen, open_ground, pick_examples
 from mimawari.columns.stamps import write_stamp
 from mimawari.kernel.clock import VirtualClock
+from mimawari.settings import Settings
 from mimawari.sim.market import Wanted
 from mimawari.sim.market_sales import Sale, Sales
 from mimawari.sim.market_site import MarketSite
@@ -159,7 +160,7 @@ async def watch_prices(
             zone=zone,
             crawls=await count_crawls(ground.store),
             stored=await list_stored(ground.store),
-            markets=await find_markets(ground.store, START, clock.now(), zone),
+            markets=await find_markets(ground.store, START, clock.now(), ground.settings),
         )
 
 
@@ -188,14 +189,14 @@ async def list_stored(store: SqlStore) -> list[Stored]:
 
 
 async def find_markets(
-    store: SqlStore, since: datetime, now: datetime, zone: tzinfo
+    store: SqlStore, since: datetime, now: datetime, settings: Settings
 ) -> dict[str, Market]:
     """Ask for the figures of every product, from long before the first look on."""
     days = (now - since + LOOK_BACK).days
     async with store.read() as reader:
         found = await products.list_products(reader, len(SETTINGS))
         return {
-            one.setting.keyword: await market.find_market(reader, one.id, days, now, zone)
+            one.setting.keyword: await market.find_market(reader, one.id, days, now, settings)
             for one in found
         }
 

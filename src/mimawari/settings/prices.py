@@ -1,12 +1,12 @@
 """The settings of the prices watch."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings
 
-from mimawari.settings.types import Whole, named
+from mimawari.settings.types import Duration, Whole, named
 
 
 class PricesSettings(BaseSettings):
@@ -31,6 +31,11 @@ class PricesSettings(BaseSettings):
         le=50,
         validation_alias=named("MIMAWARI_PRICES_PAGES"),
         description="How many pages of each side a later crawl reads.",
+    )
+    prices_unseen_after: Duration = Field(
+        default=timedelta(hours=24),
+        validation_alias=named("MIMAWARI_PRICES_UNSEEN_AFTER"),
+        description="What was not seen on sale for so long is no cheapest, bargain or alert.",
     )
 
     @field_validator("prices_cron")

@@ -21,6 +21,7 @@ from mimawari.web.prices_figures import draw_spark
 from mimawari.web.prices_form import blank, read_product, typed
 from mimawari.web.prices_telling import (
     Next,
+    count_open,
     find_market,
     find_next,
     list_open,
@@ -44,7 +45,9 @@ class Line(BaseModel):
     median_yen: int | None
     cheapest_yen: int | None
     percent_under_median: float | None
+    cheapest_seen_at: datetime | None
     on_sale: int
+    unseen: int
     last_run_at: datetime | None
 
     @classmethod
@@ -60,7 +63,9 @@ class Line(BaseModel):
             median_yen=round(sold.median_yen) if sold else None,
             cheapest_yen=cheapest.price if cheapest else None,
             percent_under_median=cheapest.percent_under_median if cheapest else None,
+            cheapest_seen_at=cheapest.last_seen_at if cheapest else None,
             on_sale=there.on_sale,
+            unseen=there.unseen,
             last_run_at=product.last_run_at,
         )
 
@@ -75,6 +80,7 @@ class Row:
     spark: Markup
     next: Next
     alerts: Sequence[tuple[Any, str]]
+    open_alerts: int
 
 
 async def show_products(visit: Visit) -> Response:
@@ -87,8 +93,9 @@ async def show_products(visit: Visit) -> Response:
 async def _show(visit: Visit, filled: dict[str, Any], problem: str = "") -> Response:
     found, more = await paging.find_page(_listing(visit), SHOWN)
     before = visit.number("alerts", 0) or None
+    wanted = reads.want_alerts(visit.system, None, is_open=True)
     async with visit.system.store.read() as reader:
-        told = await reads.list_alerts(reader, SHOWN_ALERTS + 1, before, None, is_open=True)
+        told = await reads.list_alerts(reader, SHOWN_ALERTS + 1, before, wanted)
     alerts = told[:SHOWN_ALERTS]
     return visit.page(
         "prices/products.html",
@@ -122,6 +129,7 @@ async def _make_row(visit: Visit, product: Product) -> Row:
         spark=draw_spark(visit, there),
         next=await find_next(visit, product),
         alerts=await list_open(visit, product.id),
+        open_alerts=await count_open(visit, product.id),
     )
 
 

@@ -18,6 +18,7 @@ from mimawari.web import forms
 from mimawari.web.prices_figures import draw_market, list_steps
 from mimawari.web.prices_form import Filled, fill, read_product, typed
 from mimawari.web.prices_telling import (
+    count_open,
     find_market,
     find_next,
     list_open,
@@ -77,6 +78,7 @@ async def _show(visit: Visit, product: Product, filled: Filled, problem: str = "
         days=str(_days(visit)),
         waits=await find_next(visit, product),
         alerts=await list_open(visit, product.id),
+        open_alerts=await count_open(visit, product.id),
         runs=runs,
         notes=explain(visit.words, runs[0]) if runs else [],
         zone=visit.system.settings.zone,
@@ -130,6 +132,7 @@ async def _list_bargains(visit: Visit, product_id: int, there: Market) -> list[T
         status=SellingStatus.ON_SALE,
         most_yen=_under_median(there),
         is_outlier=False,
+        seen_since=visit.system.clock.now() - visit.system.settings.prices_unseen_after,
         sort=Sort.PRICE,
         is_ascending=True,
     )

@@ -12,8 +12,8 @@ from mimawari.watches.prices.models import Product
 from mimawari.web.visit import Visit, write_yen
 from mimawari.web.words import Words
 
-MOST_OPEN = len(AlertKind)
-"""More than one of each kind is never open for a product."""
+MOST_OPEN = 10
+"""How many open alerts are shown of a product."""
 ALERTS = {
     AlertKind.NEW_LOWEST: "prices.alert_new_lowest",
     AlertKind.UNDER_TARGET: "prices.alert_under_target",
@@ -33,7 +33,8 @@ class Next:
 def tell_alert(words: Words, row: Any) -> str:
     """Say an alert in a sentence."""
     key = ALERTS[AlertKind(row.kind)]
-    return words(key, name=row.name, price=write_yen(row.price), bar=write_yen(row.threshold))
+    said = words(key, name=row.name, price=write_yen(row.price), bar=write_yen(row.threshold))
+    return said if row.doubt is None else f"{said} {words('prices.doubtful')}"
 
 
 def tell_bounds(words: Words, there: Market) -> str:
@@ -64,9 +65,9 @@ def tell_under(words: Words, percent: float | None) -> str:
 
 async def find_market(visit: Visit, product_id: int, days: int = market.USUAL_DAYS) -> Market:
     """Find what a product is worth over some days up to now."""
-    now, zone = visit.system.clock.now(), visit.system.settings.zone
+    now, settings = visit.system.clock.now(), visit.system.settings
     async with visit.system.store.read() as reader:
-        return await market.find_market(reader, product_id, days, now, zone)
+        return await market.find_market(reader, product_id, days, now, settings)
 
 
 async def find_next(visit: Visit, product: Product) -> Next:
@@ -80,6 +81,14 @@ async def find_next(visit: Visit, product: Product) -> Next:
 
 async def list_open(visit: Visit, product_id: int) -> list[tuple[Any, str]]:
     """List the open alerts of a product, each with its sentence."""
+    wanted = reads.want_alerts(visit.system, product_id, is_open=True)
     async with visit.system.store.read() as reader:
-        rows = await reads.list_alerts(reader, MOST_OPEN, None, product_id, is_open=True)
+        rows = await reads.list_alerts(reader, MOST_OPEN, None, wanted)
     return [(row, tell_alert(visit.words, row)) for row in rows]
+
+
+async def count_open(visit: Visit, product_id: int) -> int:
+    """Count the open alerts of a product."""
+    wanted = reads.want_alerts(visit.system, product_id, is_open=True)
+    async with visit.system.store.read() as reader:
+        return await reads.count_alerts(reader, wanted)

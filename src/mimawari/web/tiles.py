@@ -15,7 +15,7 @@ from mimawari.watches.hot.api_boards import LeaderboardOut, show_leaderboard
 from mimawari.watches.hot.asking import BoardAsked
 from mimawari.watches.hot.tables import alerts as hot_alerts
 from mimawari.watches.hot.tables import ips
-from mimawari.watches.prices.tables import alerts as price_alerts
+from mimawari.watches.prices import reads as price_reads
 from mimawari.watches.prices.tables import products
 from mimawari.watches.rentals import gauges
 from mimawari.watches.rentals.reads import count_queue
@@ -73,11 +73,10 @@ async def _make_hot(visit: Visit) -> Tile:
 
 
 async def _make_prices(visit: Visit) -> Tile:
-    count, opened = await _count(
-        visit,
-        select(func.count()).select_from(products),
-        select(func.count()).select_from(price_alerts).where(price_alerts.c.open_key.is_not(None)),
-    )
+    [count] = await _count(visit, select(func.count()).select_from(products))
+    wanted = price_reads.want_alerts(visit.system, None, is_open=True)
+    async with visit.system.store.read() as reader:
+        opened = await price_reads.count_alerts(reader, wanted)
     return Tile(
         watch="prices",
         big=f"{opened:,}",

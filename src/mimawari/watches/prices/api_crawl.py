@@ -122,10 +122,10 @@ async def list_results(
 async def _results(
     system: System, product_id: int, given: ResultsAsked
 ) -> Listing[ResultOut, Place | None]:
-    now, zone = system.clock.now(), system.settings.zone
+    now, settings = system.clock.now(), system.settings
     async with system.store.read() as reader:
         await reads.find_known(reader, product_id)
-        worth = await market.find_market(reader, product_id, market.USUAL_DAYS, now, zone)
+        worth = await market.find_market(reader, product_id, market.USUAL_DAYS, now, settings)
     bounds = worth.bounds
 
     async def fetch(after: Place | None, most: int) -> Sequence[ResultOut]:

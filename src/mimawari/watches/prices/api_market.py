@@ -69,7 +69,7 @@ class BoundsOut(BaseModel):
 
 
 class CheapestOut(BaseModel):
-    """The cheapest on sale that counts."""
+    """The cheapest on sale, of what was seen lately."""
 
     result_id: int
     external_id: str
@@ -79,6 +79,7 @@ class CheapestOut(BaseModel):
     image_url: str
     percent_under_median: float | None = Field(description="Null while nothing was sold.")
     last_seen_at: datetime
+    outlier: str | None = Field(description="Why its price is out of line; null if it counts.")
 
     @classmethod
     def of(cls, found: Cheapest) -> "CheapestOut":
@@ -120,7 +121,13 @@ class MarketOut(BaseModel):
     bounds: BoundsOut
     outliers: int = Field(description="How many sales are left out.")
     on_sale: int
-    cheapest: CheapestOut | None
+    unseen: int = Field(
+        description="How many of those on sale were not seen lately, so that they may be gone."
+    )
+    cheapest: CheapestOut | None = Field(description="The cheapest that counts.")
+    doubtful: CheapestOut | None = Field(
+        description="The cheapest of all, if its price is out of line with what was sold."
+    )
     days_to_sell: DaysToSellOut | None
 
     @classmethod
@@ -136,7 +143,9 @@ class MarketOut(BaseModel):
             bounds=BoundsOut.model_validate(found.bounds, from_attributes=True),
             outliers=found.outliers,
             on_sale=found.on_sale,
+            unseen=found.unseen,
             cheapest=CheapestOut.of(found.cheapest) if found.cheapest else None,
+            doubtful=CheapestOut.of(found.doubtful) if found.doubtful else None,
             days_to_sell=DaysToSellOut.of(found.days_to_sell) if found.days_to_sell else None,
         )
 
@@ -151,10 +160,10 @@ async def show_market(
     system: SystemOf, product_id: ProductId, given: Annotated[MarketAsked, Query()]
 ) -> MarketOut | Response:
     """Tell what a product sold for day by day, what counts and why, and the cheapest on sale."""
-    zone = system.settings.zone
+    now, zone = system.clock.now(), system.settings.zone
     async with system.store.read() as reader:
         await reads.find_known(reader, product_id)
-        found = await market.find_market(reader, product_id, given.days, system.clock.now(), zone)
+        found = await market.find_market(reader, product_id, given.days, now, system.settings)
     shown = MarketOut.of(found, product_id, str(zone))
     if given.format == "csv":
         pieces = exporting.one_piece(shown.days)
@@ -170,8 +179,9 @@ async def list_alerts(
     is_open = is_true(given.is_open)
 
     async def fetch(before: int | None, most: int) -> Sequence[AlertOut]:
+        wanted = reads.want_alerts(system, given.product_id, is_open=is_open)
         async with system.store.read() as reader:
-            rows = await reads.list_alerts(reader, most, before, given.product_id, is_open=is_open)
+            rows = await reads.list_alerts(reader, most, before, wanted)
         return [AlertOut.of(row) for row in rows]
 
     listing = Listing(fetch=fetch, start=given.before, place_of=lambda alert: alert.id)

@@ -120,7 +120,11 @@ class AlertOut(BaseModel):
     price: int
     threshold: int = Field(description="At this price or less it is told.")
     reason: str
-    is_open: bool
+    doubt: str | None = Field(
+        description="Why the price is out of line with what was sold; null if it is not."
+    )
+    is_open: bool = Field(description="False as well while the item was not seen for too long.")
+    last_seen_at: datetime | None
     opened_at: datetime
     closed_at: datetime | None
     closed_reason: str | None
@@ -128,9 +132,7 @@ class AlertOut(BaseModel):
     @classmethod
     def of(cls, row: Any) -> "AlertOut":
         """Show an alert."""
-        plain = set(cls.model_fields) - {"is_open"}
-        shown = {field: getattr(row, field) for field in plain}
-        return cls(**shown, is_open=row.open_key is not None)
+        return cls(**{field: getattr(row, field) for field in cls.model_fields})
 
 
 class AlertsOut(BaseModel):
@@ -275,6 +277,7 @@ class RemovedOut(_Item):
     )
     reason: str
     removed_at: datetime
+    last_seen_at: datetime | None
 
     @classmethod
     def of(cls, row: Any) -> "RemovedOut":

@@ -75,9 +75,10 @@ async def _find(system: System, product_id: int) -> Product:
 
 
 async def _detail(system: System, product: Product) -> ProductDetailOut:
+    wanted = reads.want_alerts(system, product.id, is_open=True)
     async with system.store.read() as reader:
         runs = await reads.list_runs(reader, product.id, SHOWN_CRAWLS)
-        alerts = await reads.list_alerts(reader, SHOWN_ALERTS, None, product.id, is_open=True)
+        alerts = await reads.list_alerts(reader, SHOWN_ALERTS, None, wanted)
     return ProductDetailOut.on(product, runs, alerts, await _next(system, product))
 
 

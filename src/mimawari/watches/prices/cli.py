@@ -99,9 +99,9 @@ def alerts(
     """List what is worth telling of what is on sale, newest first."""
 
     async def work(opened: System) -> None:
-        is_open = None if everything else True
+        wanted = reads.want_alerts(opened, product, is_open=None if everything else True)
         async with opened.store.read() as reader:
-            rows = await reads.list_alerts(reader, limit, None, product, is_open=is_open)
+            rows = await reads.list_alerts(reader, limit, None, wanted)
         if json:
             show.console.print_json(show.as_json([row._asdict() for row in rows]))
             return
@@ -109,6 +109,7 @@ def alerts(
         columns = {
             "since": lambda row: show.short(row.opened_at, zone),
             "over": lambda row: show.short(row.closed_at, zone),
+            "seen": lambda row: show.short(row.last_seen_at, zone),
             "product": lambda row: str(row.product_id),
             "what": lambda row: show.cell(alert_line(row), most=200),
         }

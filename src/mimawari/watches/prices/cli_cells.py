@@ -59,4 +59,5 @@ def alert_line(row: Any) -> str:
     """Say what an alert tells."""
     name = show.plain(row.name, most=40)
     kind = row.kind.replace("_", " ")
-    return f"{kind}: {name} for {row.price:,} yen; {row.reason}"
+    doubt = "" if row.doubt is None else f"; doubtful: {row.doubt}"
+    return f"{kind}: {name} for {row.price:,} yen; {row.reason}{doubt}"

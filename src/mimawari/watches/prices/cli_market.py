@@ -14,7 +14,7 @@ from mimawari.errors import BadInput
 from mimawari.watches.prices import market, reads
 from mimawari.watches.prices.cli_cells import ProductId, yen
 from mimawari.watches.prices.figures import DaysToSell, Figures
-from mimawari.watches.prices.market import Day, Market
+from mimawari.watches.prices.market import Cheapest, Day, Market
 
 MOST_DAYS = 365
 BESIDE_CHART = 25
@@ -36,10 +36,10 @@ def show_market(
     async def work(opened: System) -> None:
         if json and csv:
             raise BadInput("there is one output only; give --json or --csv")
-        now, zone = opened.clock.now(), opened.settings.zone
+        now = opened.clock.now()
         async with opened.store.read() as reader:
             product = await reads.find_known(reader, product_id)
-            there = await market.find_market(reader, product_id, days, now, zone)
+            there = await market.find_market(reader, product_id, days, now, opened.settings)
         if csv:
             rows = [[_fields(day)[name] for name in COLUMNS] for day in there.days]
             typer.echo(exporting.write_lines([COLUMNS, *rows]), nl=False)
@@ -123,10 +123,19 @@ def _facts(opened: System, there: Market) -> dict[str, str]:
         facts["cheapest"] = f"{yen(cheapest.price)} yen{said}{' the median' * bool(said)}"
         facts[""] = f"{show.cell(cheapest.name)} {show.cell(cheapest.selling_url, most=200)}"
         facts["seen"] = seen
+    if there.unseen:
+        facts["on sale"] += f", of which {there.unseen:,} were not seen for too long to be sure"
+    if there.doubtful is not None:
+        facts["doubtful"] = _doubtful(there.doubtful)
     if there.days_to_sell is not None:
         facts["days to sell"] = _days_to_sell(there.days_to_sell)
     facts["left out"] = f"{there.outliers:,} of what was sold: {_rule(there)}"
     return facts
+
+
+def _doubtful(found: Cheapest) -> str:
+    where = f"{show.cell(found.name)} {show.cell(found.selling_url, most=200)}"
+    return f"{yen(found.price)} yen, {where}: {found.outlier}"
 
 
 def _rule(there: Market) -> str:

@@ -164,8 +164,8 @@ def list_products(
 
 
 async def _find_market(opened: System, reader: Any, product_id: int) -> Market:
-    now, zone = opened.clock.now(), opened.settings.zone
-    return await market.find_market(reader, product_id, market.USUAL_DAYS, now, zone)
+    now, settings = opened.clock.now(), opened.settings
+    return await market.find_market(reader, product_id, market.USUAL_DAYS, now, settings)
 
 
 def _show_products(opened: System, rows: Sequence[tuple[Product, Market]]) -> None:
@@ -177,6 +177,7 @@ def _show_products(opened: System, rows: Sequence[tuple[Product, Market]]) -> No
         "median": lambda row: yen(row[1].sold.median_yen if row[1].sold else None),
         "cheapest": lambda row: yen(row[1].cheapest.price if row[1].cheapest else None),
         "under": lambda row: _under(row[1]),
+        "seen": lambda row: _seen(opened, row[1]),
         "crawled": lambda row: show.short(row[0].last_run_at, opened.settings.zone),
     }
     empty = "No products yet. `mimawari prices product add NAME` adds one."
@@ -190,15 +191,22 @@ def _under(there: Market) -> str:
     return "–" if percent is None else f"{percent:.0f}%"
 
 
+def _seen(opened: System, there: Market) -> str:
+    last_seen_at = there.cheapest.last_seen_at if there.cheapest else None
+    return show.short(last_seen_at, opened.settings.zone)
+
+
 @app.command(name="show")
 def show_product(context: typer.Context, product_id: ProductId, json: Json = False) -> None:
     """Show one product whole: its setting, its last crawls, its alerts, why it waits."""
 
     async def work(opened: System) -> None:
+        wanted = reads.want_alerts(opened, product_id, is_open=True)
         async with opened.store.read() as reader:
             product = await reads.find_known(reader, product_id)
             runs = await reads.list_runs(reader, product_id, SHOWN_CRAWLS)
-            told = await reads.list_alerts(reader, SHOWN_ALERTS, None, product_id, is_open=True)
+            told = await reads.list_alerts(reader, SHOWN_ALERTS, None, wanted)
+            count = await reads.count_alerts(reader, wanted)
         waits = await asked.find_next(opened, product)
         if json:
             alerts = [row._asdict() for row in told]
@@ -210,6 +218,9 @@ def show_product(context: typer.Context, product_id: ProductId, json: Json = Fal
         show_crawls(opened, runs)
         for row in told:
             show.say(alert_line(row))
+        if count > len(told):
+            more = f"`mimawari prices alerts --product {product_id} --limit {min(count, 200)}`"
+            show.say(f"{count - len(told):,} more alerts are open: {more}")
 
     run(context, work)
 

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from mimawari.kernel.ports import Reader, Tx
+from mimawari.settings import Settings
 from mimawari.watches.prices import figures, ledger, rules
 from mimawari.watches.prices.figures import Bounds, DaysToSell, Figures
 from mimawari.watches.prices.ledger import QUARTERS
@@ -43,6 +44,8 @@ class Cheapest:
     image_url: str
     last_seen_at: datetime
     percent_under_median: float | None
+    outlier: str | None
+    """Why its price is out of line with what was sold; None if it is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,12 @@ class Market:
     bounds: Bounds
     days_to_sell: DaysToSell | None
     on_sale: int
+    unseen: int
+    """How many of those on sale were not seen for so long that nobody knows."""
     cheapest: Cheapest | None
+    """The cheapest that counts, of those seen lately."""
+    doubtful: Cheapest | None
+    """The cheapest of all seen lately, if its price is out of line."""
 
 
 @dataclass(slots=True)
@@ -78,9 +86,10 @@ class _Sales:
 
 
 async def find_market(
-    reader: Reader | Tx, product_id: int, days: int, now: datetime, zone: tzinfo
+    reader: Reader | Tx, product_id: int, days: int, now: datetime, found: Settings
 ) -> Market:
     """Read what a product is worth over some days up to now."""
+    zone, since = found.zone, now - found.prices_unseen_after
     until_on = now.astimezone(zone).date()
     since_on = until_on - (days - 1) * DAY
     sales = await _list_sales(reader, product_id, since_on, zone)
@@ -89,7 +98,8 @@ async def find_market(
     ordered = sorted(chain.from_iterable(by_day.values()))
     bounds = figures.find_bounds(ordered)
     sold = figures.make_figures(bounds.cut(ordered))
-    on_sale = select(func.count()).where(_on_sale(product_id))
+    on_sale = await _count_on_sale(reader, product_id, None)
+    offers = _Offers(reader, product_id, since, bounds, sold)
     return Market(
         since_on=since_on,
         until_on=until_on,
@@ -98,8 +108,10 @@ async def find_market(
         outliers=len(ordered) - (sold.count if sold else 0),
         bounds=bounds,
         days_to_sell=figures.make_days_to_sell(_count_hours(sales, bounds)),
-        on_sale=(await reader.execute(on_sale)).scalar_one(),
-        cheapest=await _find_cheapest(reader, product_id, bounds, sold),
+        on_sale=on_sale,
+        unseen=on_sale - await _count_on_sale(reader, product_id, since),
+        cheapest=await offers.find_cheapest(),
+        doubtful=await offers.find_doubtful(),
     )
 
 
@@ -149,28 +161,60 @@ def _on_sale(product_id: int) -> Any:
     return (sightings.c.product_id == product_id) & sightings.c.on_sale_yen.is_not(None)
 
 
-async def _find_cheapest(
-    reader: Reader | Tx, product_id: int, bounds: Bounds, sold: Figures | None
-) -> Cheapest | None:
-    query = (
-        select(results, sightings.c.last_seen_at)
-        .select_from(sightings)
-        .join(results, SAME_ITEM)
-        .where(_on_sale(product_id), sightings.c.on_sale_yen >= (bounds.least_yen or 0))
-        .order_by(sightings.c.on_sale_yen, results.c.id)
-        .limit(1)
-    )
-    row = (await reader.execute(query)).first()
-    if row is None or bounds.find_outlier(row.price) is not None:
-        return None
-    under = None if sold is None else round(100 * (1 - row.price / sold.median_yen), 1)
-    return Cheapest(
-        result_id=row.id,
-        external_id=row.external_id,
-        name=row.name,
-        price=row.price,
-        selling_url=row.selling_url,
-        image_url=row.image_url,
-        last_seen_at=row.last_seen_at,
-        percent_under_median=under,
-    )
+async def _count_on_sale(reader: Reader | Tx, product_id: int, since: datetime | None) -> int:
+    """Count what is on sale, all of it or what was seen since a time."""
+    query = select(func.count()).where(_on_sale(product_id))
+    if since is not None:
+        query = query.where(sightings.c.last_seen_at >= since)
+    counted: int = (await reader.execute(query)).scalar_one()
+    return counted
+
+
+@dataclass(frozen=True, slots=True)
+class _Offers:
+    """What is on sale of a product and was seen since a time."""
+
+    reader: Reader | Tx
+    product_id: int
+    since: datetime
+    bounds: Bounds
+    sold: Figures | None
+
+    async def find_cheapest(self) -> Cheapest | None:
+        """Find the cheapest that counts."""
+        found = await self._find(self.bounds.least_yen or 0)
+        return None if found is None or found.outlier is not None else found
+
+    async def find_doubtful(self) -> Cheapest | None:
+        """Find the cheapest of all, if its price is out of line."""
+        if self.bounds.least_yen is None:
+            return None
+        found = await self._find(0)
+        return None if found is None or found.outlier is None else found
+
+    async def _find(self, least_yen: int) -> Cheapest | None:
+        query = (
+            select(results, sightings.c.last_seen_at)
+            .select_from(sightings)
+            .join(results, SAME_ITEM)
+            .where(_on_sale(self.product_id), sightings.c.on_sale_yen >= least_yen)
+            .where(sightings.c.last_seen_at >= self.since)
+            .order_by(sightings.c.on_sale_yen, results.c.id)
+            .limit(1)
+        )
+        row = (await self.reader.execute(query)).first()
+        return None if row is None else self._make(row)
+
+    def _make(self, row: Any) -> Cheapest:
+        median = None if self.sold is None else self.sold.median_yen
+        return Cheapest(
+            result_id=row.id,
+            external_id=row.external_id,
+            name=row.name,
+            price=row.price,
+            selling_url=row.selling_url,
+            image_url=row.image_url,
+            last_seen_at=row.last_seen_at,
+            percent_under_median=median and round(100 * (1 - row.price / median), 1),
+            outlier=self.bounds.find_outlier(row.price),
+        )

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
 from mimawari.columns import behind, contains_word
+from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.watches.prices import products
@@ -51,6 +52,7 @@ class Wanted:
     most_yen: int | None = None
     search: str = ""
     is_outlier: bool | None = None
+    seen_since: datetime | None = None
     sort: Sort = Sort.NEWEST
     is_ascending: bool = False
 
@@ -144,6 +146,7 @@ def _conditions(wanted: Wanted, bounds: Bounds) -> list[ColumnElement[bool]]:
         (at.seller_type, operator.eq, wanted.seller),
         (at.price, operator.ge, wanted.least_yen),
         (at.price, operator.le, wanted.most_yen),
+        (sightings.c.last_seen_at, operator.ge, wanted.seen_since),
     )
     found = [compare(column, value) for column, compare, value in given if value is not None]
     if wanted.search:
@@ -175,7 +178,11 @@ async def list_removed(
     reader: Reader, product_id: int, limit: int, before: int | None
 ) -> Sequence[Any]:
     """List what was taken out of a product's results, newest result first, with the reason."""
-    query = select(removed).where(removed.c.product_id == product_id)
+    same = (sightings.c.product_id == removed.c.product_id) & (
+        sightings.c.external_id == removed.c.external_id
+    )
+    query = select(removed, sightings.c.last_seen_at).outerjoin(sightings, same)
+    query = query.where(removed.c.product_id == product_id)
     if before is not None:
         query = query.where(removed.c.id < before)
     found: Sequence[Any] = (
@@ -184,19 +191,55 @@ async def list_removed(
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertsWanted:
+    """Which alerts are asked for."""
+
+    seen_since: datetime
+    """An alert of something that was not seen since is not open."""
+    product_id: int | None = None
+    is_open: bool | None = None
+
+
+def want_alerts(system: System, product_id: int | None, *, is_open: bool | None) -> AlertsWanted:
+    """Ask for alerts as they stand now."""
+    seen_since = system.clock.now() - system.settings.prices_unseen_after
+    return AlertsWanted(seen_since=seen_since, product_id=product_id, is_open=is_open)
+
+
 async def list_alerts(
-    reader: Reader, limit: int, before: int | None, product_id: int | None, *, is_open: bool | None
+    reader: Reader, limit: int, before: int | None, wanted: AlertsWanted
 ) -> Sequence[Any]:
-    """List alerts, newest first."""
-    query = select(alerts)
-    if product_id is not None:
-        query = query.where(alerts.c.product_id == product_id)
+    """List alerts, newest first, each with when its item was last seen and whether it is open."""
+    query = _alerts(wanted, alerts, sightings.c.last_seen_at, _is_open(wanted).label("is_open"))
     if before is not None:
         query = query.where(alerts.c.id < before)
-    if is_open is not None:
-        key = alerts.c.open_key
-        query = query.where(key.is_not(None) if is_open else key.is_(None))
     found: Sequence[Any] = (
         await reader.execute(query.order_by(alerts.c.id.desc()).limit(limit))
     ).all()
     return found
+
+
+async def count_alerts(reader: Reader, wanted: AlertsWanted) -> int:
+    """Count alerts."""
+    counted: int = (await reader.execute(_alerts(wanted, func.count()))).scalar_one()
+    return counted
+
+
+def _alerts(wanted: AlertsWanted, *columns: Any) -> Select[Any]:
+    same = (sightings.c.product_id == alerts.c.product_id) & (
+        sightings.c.external_id == alerts.c.external_id
+    )
+    query = select(*columns).select_from(alerts).outerjoin(sightings, same)
+    if wanted.product_id is not None:
+        query = query.where(alerts.c.product_id == wanted.product_id)
+    if wanted.is_open is not None:
+        is_open = _is_open(wanted)
+        query = query.where(is_open if wanted.is_open else ~is_open)
+    return query
+
+
+def _is_open(wanted: AlertsWanted) -> ColumnElement[bool]:
+    seen_at = sightings.c.last_seen_at
+    is_seen = or_(seen_at.is_(None), seen_at >= wanted.seen_since)
+    return and_(alerts.c.open_key.is_not(None), is_seen)

@@ -43,6 +43,7 @@ async def enqueue_crawls(job: Job, ctx: Context) -> None:
     async with ctx.commit(job) as tx:
         jobs = [products.list_job(one.id) async for one in products.walk_enabled(tx)]
         tx.put(*jobs)
+        await alerting.close_unseen(tx, ctx.settings, now)
         if job.target is not None:
             at = products.next_cron(now, ctx.settings)
             tx.next_run(at, f"cron {ctx.settings.prices_cron}")

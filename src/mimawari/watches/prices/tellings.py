@@ -10,8 +10,13 @@ _NAMES = {
 }
 
 
+_DOUBTS = ("相場から外れた価格のため要確認", "doubtful: far from what it sells for")
+
+
 def _opened(facts: Facts, language: str) -> str:
     ja, en = _NAMES[AlertKind(facts["kind"])]
+    if facts.get("doubt"):
+        ja, en = f"{ja}、{_DOUBTS[0]}", f"{en}; {_DOUBTS[1]}"
     yen = int(facts["price"])
     if language == "ja":
         return f"{facts['product']}: {yen:,}円 ({ja}) 「{facts['name']}」"
