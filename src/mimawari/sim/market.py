@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import takewhile
+from itertools import product, takewhile
 from typing import Any
 from zlib import crc32
 
@@ -30,6 +30,8 @@ SOLD = frozenset({Status.TRADING, Status.SOLD_OUT})
 SHOWN = ON_SALE | SOLD
 ENDED = frozenset({Status.SOLD_OUT, Status.REMOVED})
 SIDES = {"on_sale": ON_SALE, "sold": SOLD, "all": SHOWN}
+APART = 1_000_003
+"""How far the seeds of a crowd lie from each other."""
 SEARCHES = 500
 """How many searches are remembered, so that they are quick when they come again."""
 VIEWS = ("items", "rates", "events")
@@ -86,14 +88,19 @@ class Sieve:
 class Market:
     """The market of one seed; at one time it is always the same, however often it was asked.
 
-    Where only some franchises are traded, all else about these is the same.
+    Where only some franchises are traded, all else about these is the same. A crowd of more than
+    one adds the items of as many other seeds, less one.
     """
 
     def __init__(
-        self, clock: Clock, seed: int, franchises: Collection[Franchise] = FRANCHISES
+        self,
+        clock: Clock,
+        seed: int,
+        franchises: Collection[Franchise] = FRANCHISES,
+        crowd: int = 1,
     ) -> None:
         self._clock = clock
-        self._seed = seed
+        self._seeds = [seed + number * APART for number in range(crowd)]
         self._numbers = [FRANCHISES.index(one) for one in franchises]
         self._restart(self._now())
 
@@ -206,8 +213,8 @@ class Market:
             self._restart(now)
         is_new = self._hour * HOUR <= now
         while self._hour * HOUR <= now:
-            for number in self._numbers:
-                for order, event in enumerate(list_events(self._seed, number, self._hour)):
+            for seed, number in product(self._seeds, self._numbers):
+                for order, event in enumerate(list_events(seed, number, self._hour)):
                     self._coming.append((event.at, event.item.goods.id, order, event))
             self._hour += 1
         if is_new:

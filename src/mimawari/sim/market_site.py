@@ -20,9 +20,13 @@ class MarketSite:
     name = "market"
 
     def __init__(
-        self, clock: Clock, seed: int, franchises: Collection[Franchise] = FRANCHISES
+        self,
+        clock: Clock,
+        seed: int,
+        franchises: Collection[Franchise] = FRANCHISES,
+        crowd: int = 1,
     ) -> None:
-        self.market = Market(clock, seed, franchises)
+        self.market = Market(clock, seed, franchises, crowd)
         self._api = Api(self.market, clock)
         self._pages = Pages(self.market, seed)
         # The days that have passed are caught up with here, so that no request waits for it.

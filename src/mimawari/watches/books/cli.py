@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mimawari import log, show
+from mimawari.edges.awaiting import interruptible
 from mimawari.edges.bars import open_bars
 from mimawari.edges.system import Json, System, run
 from mimawari.watches.books import cli_doctor, cli_jobs, cli_mail, reads, running
@@ -51,7 +52,8 @@ def run_due(
             mails = [] if dry_run else await running.wait_for_mail(opened, ended, since)
         return ended, mails
 
-    ended, mails = run(context, work)
+    with interruptible("`mimawari books job ls` tells how it stands"):
+        ended, mails = run(context, work)
     if json:
         told = [{"job": one.job.name, "run": one.run, "later": one.later, "failed": one.failed}
                 for one in ended]  # fmt: skip

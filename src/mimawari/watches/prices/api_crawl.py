@@ -20,7 +20,7 @@ from mimawari.watches.prices.api_models import (
     ResultOut,
     ResultsOut,
 )
-from mimawari.watches.prices.asked import Asked, Standing
+from mimawari.watches.prices.asked import Asked, Stage, Standing
 from mimawari.watches.prices.asking import (
     ExecuteAsked,
     ExecuteIn,
@@ -94,6 +94,9 @@ async def _lines(
         shown = CrawlOut.of(one).model_dump(mode="json", by_alias=True)
         if one.is_over:
             yield _line({"step": "over", "crawl": shown})
+        elif one.stage is Stage.WAITING:
+            named = ("productId", "jobId", "nextAt", "reason")
+            yield _line({"step": "waits", **{name: shown[name] for name in named}})
         else:
             named = ("productId", "jobId", "pagesRead")
             yield _line({"step": "pages", **{name: shown[name] for name in named}})

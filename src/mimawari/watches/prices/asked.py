@@ -132,10 +132,12 @@ async def follow(
 ) -> AsyncIterator[Standing]:
     """Yield each crawl once it is over, and each second how many pages those at work have read.
 
+    One that waits is yielded whenever it waits for something else.
     Ends when the time is, or when all others are known to stand still for longer than that.
     """
     bell = system.store.signal.bell(ENDS)
     left, told = list(asked), dict.fromkeys((one.job_id for one in asked), 0)
+    reasons: dict[str, str | None] = {}
     tell_at = system.clock.now()
     while left and (now := system.clock.now()) < until:
         is_time, before = now >= tell_at, len(left)
@@ -143,8 +145,13 @@ async def follow(
         for one in left[:LOOKED_AT]:
             found = await find_standing(system, one)
             pages = found.pages_read or 0
-            if found.is_over or await _is_given_up(system, found, until):
+            is_given_up = await _is_given_up(system, found, until)
+            if found.is_over or is_given_up:
                 left.remove(one)
+            is_news = found.stage is Stage.WAITING and reasons.get(one.job_id) != found.reason
+            if is_news and not is_given_up:
+                reasons[one.job_id] = found.reason
+                yield found
             if found.is_over or (is_time and pages > told[one.job_id]):
                 told[one.job_id] = pages
                 yield found

@@ -8,6 +8,7 @@ import typer
 
 from mimawari import show
 from mimawari.edges.asking import LARGEST_ID
+from mimawari.edges.awaiting import Waits, interruptible
 from mimawari.edges.bars import open_bars
 from mimawari.edges.system import Json, System, run
 from mimawari.watches.prices import asked, cli_market, cli_products, reads
@@ -41,7 +42,8 @@ def crawl(
         wanted = await asked.ask_for_crawls(opened, product_id)
         return await _follow(opened, wanted)
 
-    ended = run(context, work)
+    with interruptible("`mimawari prices product show ID` tells how it stands"):
+        ended = run(context, work)
     if json:
         from mimawari.watches.prices.api_models import CrawlOut  # noqa: PLC0415 - loads slowly
 
@@ -56,10 +58,14 @@ def crawl(
 async def _follow(opened: System, wanted: Sequence[Asked]) -> list[Standing]:
     until = opened.clock.now() + PATIENCE
     over: set[str] = set()
+    waits = Waits(opened.settings.zone)
     with open_bars() as bar:
         line = bar.add_task("waiting for the first page", total=len(wanted))
         steps: AsyncIterator[Standing] = asked.follow(opened, wanted, until)
         async for one in steps:
+            if one.stage is Stage.WAITING:
+                waits.say(one.asked.name, one.next_at, one.reason)
+                continue
             name = show.plain(one.asked.name, most=24)
             bar.update(line, description=f"{name}: {one.pages_read or 0} pages")
             if one.is_over:

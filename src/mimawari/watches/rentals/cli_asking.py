@@ -10,6 +10,7 @@ import typer
 
 from mimawari import show
 from mimawari.edges.asked import Later, is_running
+from mimawari.edges.awaiting import interruptible
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput, Gone, NotFound, StoreDown, Transient
 from mimawari.kernel.job import State
@@ -54,7 +55,8 @@ def walk(
         else:
             await _show_walk(opened, address, run_id, ended)
 
-    run(context, work)
+    with interruptible("`mimawari rentals stats` tells how it stands"):
+        run(context, work)
 
 
 @contextmanager
@@ -162,7 +164,8 @@ def scrape(context: typer.Context, url: DetailUrl, json: Json = False) -> None:
             show.say(f"It is read {await _when(opened, later)}.")
             show.say(f"`mimawari rentals show {property_id}` shows it then.")
 
-    run(context, work)
+    with interruptible("`mimawari rentals stats` tells how it stands"):
+        run(context, work)
 
 
 async def _gone(opened: System, url: str) -> Gone:
