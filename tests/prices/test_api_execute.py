@@ -11,6 +11,7 @@ import pytest
 from mimawari.kernel.job import AT_ONCE, NORMAL, State
 from mimawari.kernel.signal import ENDS
 from mimawari.watches.prices import asked, products
+from mimawari.watches.prices.asked import Stage
 from mimawari.watches.prices.products import DETAIL, LIST
 from tests.app.ground import PATIENCE_SECONDS, check_error, check_guards
 from tests.conftest import Databases
@@ -133,6 +134,20 @@ async def test_a_line_is_sent_while_the_crawl_goes_on_and_at_most_once_a_second(
     told = {"step": "pages", "productId": 1, "jobId": job.id}
     assert json.loads(first) == {**told, "pagesRead": 1}
     assert json.loads(second) == {**told, "pagesRead": 3}
+
+
+async def test_what_a_crawl_waits_for_is_a_line_once_for_each_reason(shop: Shop) -> None:
+    await shop.add()
+    await shop.say_alive()
+    [job] = await shop.crawls()
+    until = shop.clock.now() + HOUR / 10
+    await shop.api.store.limiter.hold(LIST, until, "the site asked for a pause")
+    chosen = await asked.ask_for_crawls(shop.api.system, 1)
+    steps = asked.follow(shop.api.system, chosen, shop.clock.now() + HOUR)
+    found = await asyncio.wait_for(anext(steps), PATIENCE_SECONDS)
+    await steps.aclose()
+    assert (found.stage, found.asked.job_id, found.next_at) == (Stage.WAITING, job.id, until)
+    assert found.reason == "the site asked for a pause"
 
 
 async def test_who_takes_any_form_gets_json(shop: Shop) -> None:

@@ -1,6 +1,6 @@
 """What people ask of the watch: changes, crawls now, and how far they have come."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -129,7 +129,7 @@ async def find_standing(system: System, asked: Asked) -> Standing:
 
 async def follow(
     system: System, asked: Sequence[Asked], until: datetime
-) -> AsyncIterator[Standing]:
+) -> AsyncGenerator[Standing]:
     """Yield each crawl once it is over, and each second how many pages those at work have read.
 
     One that waits is yielded whenever it waits for something else.
