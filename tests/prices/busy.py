@@ -269,9 +269,10 @@ async def open_judge(scale: Scale, url: str, folder: Path) -> AsyncIterator[tupl
     site = MarketSite(clock, SEED, _franchises(scale), scale.crowd)
     world = World(clock, (site,), SEED)
     detail = Limit(DETAILS, count=scale.details_a_minute, per=timedelta(minutes=1))
-    kept = [one for one in watch.limits if one.name != DETAILS]
+    declared: Any = watch.limits
+    kept = [one for one in declared if one.name != DETAILS]
     slower = replace(watch, limits=(*kept, detail))
-    settings = {"mercari_api_url": ADDRESS, "mercari_url": ADDRESS}
+    settings: dict[str, Any] = {"mercari_api_url": ADDRESS, "mercari_url": ADDRESS}
     async with open_api(url, folder, clock=clock, watches=(slower,), **settings) as api:
         store = api.store
         # Threads are for those who must not wait; here time itself does.

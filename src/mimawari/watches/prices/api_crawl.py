@@ -95,8 +95,8 @@ async def _lines(
         if one.is_over:
             yield _line({"step": "over", "crawl": shown})
         elif one.stage is Stage.WAITING:
-            named = ("productId", "jobId", "nextAt", "reason")
-            yield _line({"step": "waits", **{name: shown[name] for name in named}})
+            waits = ("productId", "jobId", "nextAt", "reason")
+            yield _line({"step": "waits", **{name: shown[name] for name in waits}})
         else:
             named = ("productId", "jobId", "pagesRead")
             yield _line({"step": "pages", **{name: shown[name] for name in named}})
