@@ -96,7 +96,10 @@ async def test_the_lines_tell_the_pages_read_so_far_and_each_end(shop: Shop) -> 
     assert last["crawls"] == [step["crawl"] for step in steps if step["step"] == "over"]
     assert [crawl["productId"] for crawl in last["crawls"]] == [1, 2]
     for crawl in last["crawls"]:
-        told = [step for step in steps if step.get("jobId") == crawl["jobId"]]
+        mine = [step for step in steps if step.get("jobId") == crawl["jobId"]]
+        told = [step for step in mine if step["step"] == "pages"]
+        waits = [step["reason"] for step in mine if step["step"] == "waits"]
+        assert set(waits) <= {"waits for a free worker", "minute_limit"}
         pages = [step["pagesRead"] for step in told]
         assert pages == sorted(set(pages))
         assert 0 < pages[0] <= pages[-1] <= crawl["pagesRead"]
