@@ -119,7 +119,6 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "gateway_url": ("http://gateway:8086", "http://gateway:8086"),
     "kubernetes_namespace": ("stream-monitor", "stream-monitor"),
     "kubernetes_image": ("registry.example/mimawari:1", "registry.example/mimawari:1"),
-    "kubernetes_secret": ("other-secret", "other-secret"),
     "webhook_key": ("a secret of words", SecretStr("a secret of words")),
     "internal_key": ("another", SecretStr("another")),
     "internal_host": ("::1", "::1"),

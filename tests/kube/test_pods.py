@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,10 +16,15 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Pod, Secret
+from pydantic import SecretStr
 
 from mimawari.errors import Transient
+from mimawari.kernel.clock import RealClock
+from mimawari.kernel.rights import make_token
 from mimawari.net.cluster import Cluster, Stale
+from mimawari.settings import Settings
 from mimawari.sim.hooks import KEY
+from mimawari.watches.streams.pod_runner import PodRunner
 from mimawari.watches.streams.pods import LABELS, PORT, name_pod
 from mimawari.watches.streams.sync import new_monitor_id
 from tests.captured import on_kubernetes
@@ -107,15 +112,17 @@ async def test_8_7_a_pod_answers_whoever_asks_after_its_health(stage: Stage) -> 
         assert reply.status_code == 200
 
 
-async def test_a_pod_holds_the_internal_key_and_no_other_credentials(stage: Stage) -> None:
+async def test_a_pod_holds_a_token_of_its_own_and_no_other_credentials(stage: Stage) -> None:
     monitor_id = await stage.watched("secrets0001")
     process = stage.kubelet.pods[name_pod(monitor_id)].process
     assert process is not None
     pod: Any = (await stage.pods())[name_pod(monitor_id)]
     said = str(pod.spec.to_dict())
-    # What a process was given at its start, and by whom, is seen in the pod; the key by its name.
-    for secret in (KEY, *API_KEYS, INNER_KEY, "postgresql"):
+    # What a process was given at its start, and by whom, is seen in the pod.
+    for secret in (KEY, *API_KEYS, INNER_KEY, "postgresql", "secretKeyRef"):
         assert secret not in said
+    [token] = [one.value for one in pod.spec.containers[0].env if one.name == "INTERNAL_API_KEY"]
+    assert token == make_token(INNER_KEY.encode(), name_pod(monitor_id))
     assert pod.spec.automountServiceAccountToken is False
 
 
@@ -354,6 +361,48 @@ async def test_every_stream_is_analysed_and_told_once_whatever_is_killed(stage: 
         assert (shown.monitor.status, shown.blackouts) == ("monitoring", 1)
     await stop_all(stage)
     assert stage.kubelet.pods == {}
+
+
+async def test_a_pod_with_a_token_of_another_key_is_taken_away_and_one_of_ours_is_left_alone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = name_pod(await stage.watched("renewing000", shots=()))
+    monkeypatch.setenv("KUBECONFIG", str(stage.server.gateway))
+    given: dict[str, Any] = {"streams_runner": "kubernetes", "kubernetes_namespace": NAMESPACE}
+    for key, is_leaving in ((INNER_KEY, False), ("another-inner-key-of-this", True)):
+        settings = Settings(internal_key=SecretStr(key), **given)
+        runner = PodRunner(stage.store, RealClock(), settings)
+        with pytest.raises(Transient, match="replaced") if is_leaving else nullcontext():
+            await runner.tend(name)
+        pod: Any = (await stage.pods()).get(name)
+        assert (pod is None or pod.metadata.deletionTimestamp is not None) is is_leaving
+
+
+@pytest.mark.skipif(not FULL, reason="a pod whose token is refused takes its time to end")
+async def test_pods_with_a_token_of_another_key_are_replaced_and_their_monitors_go_on(
+    stage: Stage,
+) -> None:
+    await stop_all(stage)
+    monitor_id = await stage.watched("renewing001", shots=(), window=120)
+    name = name_pod(monitor_id)
+    await stage.until_sent()
+    before: Any = (await stage.pods())[name]
+    stage.gateway.kill()
+    stage.gateway.start(MIMAWARI_INTERNAL_KEY="another-inner-key-of-this")
+    await stage.until_ready()
+
+    async def is_another() -> bool:
+        pod: Any = (await stage.pods()).get(name)
+        return pod is not None and pod.metadata.uid != before.metadata.uid
+
+    await stage.until(is_another)
+    await stage.until_counted(monitor_id, (await stage.show(monitor_id)).segments)
+    assert (await stage.show(monitor_id)).monitor.status == "monitoring"
+    assert stage.types("renewing001") == ["stream.started"]
+    await stop_all(stage)
+    stage.gateway.kill()
+    stage.gateway.start()
+    await stage.until_ready()
 
 
 async def test_several_streams_share_a_pod_where_a_setting_says_so(stage: Stage) -> None:

@@ -5,16 +5,17 @@ from pkgutil import resolve_name
 from typing import Annotated, Any
 
 from annotated_types import Ge, Le
-from fastapi import APIRouter, FastAPI, Path, Query, Security
+from fastapi import APIRouter, Depends, FastAPI, Path, Query, Security
 from fastapi.security import APIKeyHeader
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.exceptions import HTTPException
 
 from mimawari import __version__
 from mimawari.app.api_ports import router as ports
-from mimawari.app.edge import Allowance, Edge, Lock, Owed
+from mimawari.app.edge import Allowance, ApiLock, Edge, InternalLock, Lock, Owed
 from mimawari.app.envelope import Described, errors, errors_as, install
 from mimawari.app.ops import System
+from mimawari.edges.rights import check_route
 from mimawari.edges.routes import SystemOf
 from mimawari.errors import NotFound
 from mimawari.kernel.job import JobView, State
@@ -28,7 +29,7 @@ CALLS_A_MINUTE = 600
 
 _key = APIKeyHeader(name="X-API-Key", auto_error=False, description="One of the API keys.")
 _internal_key = APIKeyHeader(
-    name="X-Internal-API-Key", auto_error=False, description="The key of the internal API."
+    name="X-Internal-API-Key", auto_error=False, description="A pod's token, or the internal key."
 )
 JobId = Annotated[str, Path(pattern="^[0-9a-f-]{36}$", description="A job's id.")]
 Name = Annotated[str, Query(min_length=1, max_length=190, pattern=r"^[^\x00-\x1f]+$")]
@@ -221,25 +222,26 @@ def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
                 dependencies=[Security(_key)],
                 responses=_errors_of(watch),
             )
-    _guard(app, system, Lock("X-API-Key", api_keys))
+    _guard(app, system, ApiLock(api_keys))
     return app
 
 
 def make_internal_app(system: System, key: bytes) -> FastAPI:
-    """Make the API by which this installation's own parts report, behind a key of its own."""
+    """Make the API by which this installation's own parts report, each by its own rights."""
     app = _bare_app(system)
-    app.include_router(ports, tags=["ports"], dependencies=[Security(_internal_key)])
+    locked = [Security(_internal_key), Depends(check_route)]
+    app.include_router(ports, tags=["ports"], dependencies=locked)
     for watch in system.watches.all:
         if watch.internal_router:
             app.include_router(
                 resolve_name(watch.internal_router),
                 tags=[watch.name],
-                dependencies=[Security(_internal_key)],
-                responses=_errors_of(watch),
+                dependencies=locked,
+                responses=_errors_of(watch) | {403: errors(403)[403]},
             )
-    # All pods share one key, and each of them reports every few seconds.
-    rate = max(system.settings.api_rate, system.settings.streams_most * CALLS_A_MINUTE)
-    _guard(app, system, Lock("X-Internal-API-Key", (key,)), rate)
+    # Each pod is counted by itself, and reports every few seconds for each of its monitors.
+    rate = max(system.settings.api_rate, system.settings.streams_per_pod * CALLS_A_MINUTE)
+    _guard(app, system, InternalLock(key), rate)
     return app
 
 

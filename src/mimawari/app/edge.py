@@ -6,13 +6,14 @@ import math
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from mimawari.app import keys
 from mimawari.app.envelope import envelope_bytes
 from mimawari.app.strict import check_json
 from mimawari.errors import BadInput, StoreDown
 from mimawari.kernel.ports import Clock, Reporter
+from mimawari.kernel.rights import Caller, find_holder
 from mimawari.kernel.values import Trouble
 from mimawari.kernel.watch import Manners
 from mimawari.store.sql.rates import SqlRates
@@ -94,11 +95,54 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True)
-class Lock:
-    """The header that a key is given in, and the keys that fit."""
+class Holder:
+    """Who holds a key."""
 
-    header: str
+    name: str
+    """By which requests are counted; the key itself is never written anywhere."""
+    caller: Caller | None = None
+    """Who that is, where routes ask."""
+
+
+class Lock(Protocol):
+    """Knows the keys that are given in a header."""
+
+    @property
+    def header(self) -> str:
+        """The header that a key is given in."""
+        ...
+
+    def find(self, given: bytes) -> Holder | None:
+        """Return who holds a key; None if it is none of ours."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiLock:
+    """Opened by the API keys."""
+
     keys: tuple[bytes, ...] = field(repr=False)
+    header: str = "X-API-Key"
+
+    def find(self, given: bytes) -> Holder | None:
+        """Return who holds a key; None if it is none of ours."""
+        which = keys.matches(given, self.keys)
+        if which is None:
+            return None
+        return Holder(f"key {hashlib.sha256(self.keys[which]).hexdigest()[:16]}")
+
+
+@dataclass(frozen=True, slots=True)
+class InternalLock:
+    """Opened by the installation's own key, and by the tokens that are made with it."""
+
+    key: bytes = field(repr=False)
+    header: str = "X-Internal-API-Key"
+
+    def find(self, given: bytes) -> Holder | None:
+        """Return who holds the key or a token; None if it is neither."""
+        caller = find_holder(self.key, given)
+        return None if caller is None else Holder(caller.name, caller)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +203,14 @@ class Edge:
             return
         lock = self._lock
         given = dict(scope["headers"]).get(lock.header.lower().encode(), b"")
-        which = keys.matches(given, lock.keys)
+        holder = lock.find(given)
         address = (scope.get("client") or ("unknown", 0))[0]
-        if which is None:
+        if holder is None:
             await self._count(f"address {address}")
             message = f"give a valid key in the header {lock.header}; see `mimawari doctor`"
             raise Refusal(401, "unauthorized", message, ((b"www-authenticate", b"ApiKey"),))
-        # The key itself is never written anywhere.
-        client = f"key {hashlib.sha256(lock.keys[which]).hexdigest()[:16]}"
-        scope.setdefault("state", {})["client"] = client
+        client = holder.name
+        scope.setdefault("state", {}).update(client=client, caller=holder.caller)
         await self._count(client)
         owed = self._owed_for(scope)
         if owed is not None and scope["method"] in READS:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
-from mimawari.errors import BadInput, NotFound, StoreDown
+from mimawari.errors import BadInput, Forbidden, NotFound, StoreDown
 from mimawari.text import one_line
 
 
@@ -33,6 +33,7 @@ _FRAMEWORKS = "HTTPValidationError"
 _SENTENCES = {
     400: "the request cannot be read",
     401: "the key in X-API-Key is missing or wrong",
+    403: "the key is good, and not for this",
     404: "nothing goes by that name",
     405: "that method is not allowed here",
     409: "it cannot be done in the state it is in",
@@ -41,6 +42,7 @@ _SENTENCES = {
     429: "too many requests; Retry-After says when to come again",
     503: "the store does not answer; nothing was lost",
 }
+_STATUSES = {NotFound: HTTPStatus.NOT_FOUND, Forbidden: HTTPStatus.FORBIDDEN}
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -94,7 +96,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(BadInput)
     async def bad_input(_: Request, error: BadInput) -> JSONResponse:
-        status = 404 if isinstance(error, NotFound) else 422
+        status = next((s for kind, s in _STATUSES.items() if isinstance(error, kind)), 422)
         return JSONResponse(envelope(error.code, str(error)), status)
 
     @app.exception_handler(RequestValidationError)

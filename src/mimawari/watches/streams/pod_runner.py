@@ -12,7 +12,15 @@ from mimawari.net.cluster import Cluster, PodView, open_cluster
 from mimawari.settings import Settings
 from mimawari.watches.streams import assigning
 from mimawari.watches.streams.assigning import TEND, key_of
-from mimawari.watches.streams.pods import LABEL_MONITOR, LABELS, first_of, make_pod, name_pod
+from mimawari.watches.streams.pods import (
+    KEY,
+    LABEL_MONITOR,
+    LABELS,
+    first_of,
+    make_pod,
+    name_pod,
+    token_of,
+)
 from mimawari.watches.streams.runner import BATCH, MISSING, Observed
 
 FAILED = "mark_as_error_failed_pod"
@@ -53,6 +61,21 @@ class PodRunner:
             log.info(
                 "pod made", what=pod_name, result="created", image=self._settings.kubernetes_image
             )
+        else:
+            await self._replace(cluster, pod_name)
+
+    async def _replace(self, cluster: Cluster, pod_name: str) -> None:
+        """Delete a pod whose token is good no more; what is wanted is made when it is gone."""
+        view = await cluster.find(pod_name)
+        if view is None or view.is_over or not is_ours(view) or self.has_token(view):
+            return
+        if not view.is_leaving and await cluster.delete(pod_name):
+            log.info("pod deleted", what=pod_name, result="deleted", reason="its token is not ours")
+        raise Transient(f"{pod_name} has a token of another key, and is replaced when it is gone")
+
+    def has_token(self, view: PodView) -> bool:
+        """Return whether a pod was given the token that the internal key makes for it."""
+        return view.env.get(KEY) == token_of(view.name, self._settings)
 
     async def _delete(self, cluster: Cluster, pod_name: str) -> None:
         view = await cluster.find(pod_name)

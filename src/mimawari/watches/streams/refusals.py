@@ -4,6 +4,7 @@ from mimawari.errors import BadInput
 
 CODES = {
     "unauthorized": "UNAUTHORIZED",
+    "forbidden": "FORBIDDEN",
     "rate_limited": "RATE_LIMIT_EXCEEDED",
     "internal": "INTERNAL_ERROR",
     "bad_json": "INVALID_CONFIG",
