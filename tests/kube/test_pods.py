@@ -29,7 +29,7 @@ from mimawari.watches.streams.pods import LABELS, PORT, name_pod
 from mimawari.watches.streams.sync import new_monitor_id
 from tests.captured import on_kubernetes
 from tests.faults.world import FULL
-from tests.kube.ground import API_KEYS, CHART, GIVEN, INNER_KEY, NAMESPACE, Stage, helm
+from tests.kube.ground import API_KEYS, CHART, GIVEN, INNER_KEY, NAMESPACE, Stage, helm, stop_all
 
 pytestmark = on_kubernetes
 REPORT = "Startup Reconciliation Report"
@@ -287,21 +287,6 @@ async def test_an_api_server_that_restarts_costs_nothing_and_what_waited_for_it_
     await stage.until_told("server00003", "monitor.error")
 
 
-async def stop_all(stage: Stage) -> None:
-    """Stop all monitors, and wait until no pod is left."""
-    active = await stage.http.get("/api/v1/monitors?limit=500")
-    ids = [one["monitor_id"] for one in active.json()["monitors"]]
-    await asyncio.gather(
-        *(stage.http.delete(f"/api/v1/monitors/{one}", timeout=SECONDS) for one in ids)
-    )
-    await stage.until(lambda: has_no_pods(stage), SECONDS)
-
-
-async def has_no_pods(stage: Stage) -> bool:
-    """Say whether no pod of a monitor is left."""
-    return not await stage.pods()
-
-
 async def begin(stage: Stage) -> dict[str, str]:
     """Have all streams monitored, and wait until each was looked into."""
     seldom = 5 if FULL else 1
@@ -376,33 +361,6 @@ async def test_a_pod_with_a_token_of_another_key_is_taken_away_and_one_of_ours_i
             await runner.tend(name)
         pod: Any = (await stage.pods()).get(name)
         assert (pod is None or pod.metadata.deletionTimestamp is not None) is is_leaving
-
-
-@pytest.mark.skipif(not FULL, reason="a pod whose token is refused takes its time to end")
-async def test_pods_with_a_token_of_another_key_are_replaced_and_their_monitors_go_on(
-    stage: Stage,
-) -> None:
-    await stop_all(stage)
-    monitor_id = await stage.watched("renewing001", shots=(), window=120)
-    name = name_pod(monitor_id)
-    await stage.until_sent()
-    before: Any = (await stage.pods())[name]
-    stage.gateway.kill()
-    stage.gateway.start(MIMAWARI_INTERNAL_KEY="another-inner-key-of-this")
-    await stage.until_ready()
-
-    async def is_another() -> bool:
-        pod: Any = (await stage.pods()).get(name)
-        return pod is not None and pod.metadata.uid != before.metadata.uid
-
-    await stage.until(is_another)
-    await stage.until_counted(monitor_id, (await stage.show(monitor_id)).segments)
-    assert (await stage.show(monitor_id)).monitor.status == "monitoring"
-    assert stage.types("renewing001") == ["stream.started"]
-    await stop_all(stage)
-    stage.gateway.kill()
-    stage.gateway.start()
-    await stage.until_ready()
 
 
 async def test_several_streams_share_a_pod_where_a_setting_says_so(stage: Stage) -> None:

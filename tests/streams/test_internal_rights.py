@@ -80,7 +80,7 @@ class Inside:
                 continue
             # What is mounted or no route of the API would pass by all that is checked here.
             assert isinstance(route, APIRoute), path
-            for method in route.methods:
+            for method in route.methods or ():
                 operation = described["paths"][path][method.lower()]
                 body = operation.get("requestBody", {}).get("content", {})
                 schema = body.get("application/json", {}).get("schema", {})
@@ -141,7 +141,7 @@ def make_bodies(door: Door, names: tuple[str, ...]) -> Iterator[Any]:
 
 @pytest.fixture
 async def inside(databases: Databases, tmp_path: Path) -> AsyncIterator[Inside]:
-    given = {
+    given: dict[str, Any] = {
         "streams_runner": "kubernetes",
         "internal_key": SecretStr(KEY),
         "streams_resolver_url": f"{ORIGIN}/resolve",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mimawari.app.api import make_app, make_internal_app
 from mimawari.app.edge import Allowance
-from mimawari.app.keys import load_keys
+from mimawari.app.keys import fingerprint, load_keys
 from mimawari.app.listening import Api, listen, start
 from mimawari.app.ops import System
 from mimawari.settings import Settings
@@ -41,6 +41,10 @@ class Doors:
         """Where people find us."""
         host, port = self.taken.getsockname()[:2]
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    async def end_sessions(self, system: System) -> None:
+        """End the sessions of keys that are no more."""
+        await system.store.sessions.end_without(list(map(fingerprint, self.keys)))
 
     def answer(self, system: System) -> list[Api]:
         """Answer at each door."""

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from mimawari import __version__
 from mimawari.app.api_ports import router as ports
+from mimawari.app.api_sessions import router as sessions
 from mimawari.app.edge import Allowance, ApiLock, Edge, InternalLock, Lock, Owed
 from mimawari.app.envelope import Described, errors, errors_as, install
 from mimawari.app.ops import System
@@ -214,6 +215,7 @@ def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
     """Make the API with every watch's routes, behind its edge."""
     app = _bare_app(system)
     app.include_router(jobs, tags=["jobs"])
+    app.include_router(sessions, tags=["sessions"], dependencies=[Security(_key)])
     for watch in system.watches.all:
         if watch.router:
             app.include_router(

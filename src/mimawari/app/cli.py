@@ -9,7 +9,14 @@ from typing import Annotated
 import typer
 
 from mimawari import __version__, show
-from mimawari.app import commands_db, commands_files, commands_jobs, commands_sim, doctor
+from mimawari.app import (
+    commands_db,
+    commands_files,
+    commands_jobs,
+    commands_sessions,
+    commands_sim,
+    doctor,
+)
 from mimawari.app.keys import key_file
 from mimawari.app.ops import System, place
 from mimawari.app.presence import list_processes
@@ -31,6 +38,7 @@ app = typer.Typer(
 )
 app.add_typer(commands_db.app, name="db")
 app.add_typer(commands_jobs.app, name="jobs")
+app.add_typer(commands_sessions.app, name="sessions")
 app.add_typer(commands_sim.app, name="sim")
 app.command()(commands_files.apply)
 app.command()(commands_files.export)
@@ -122,7 +130,7 @@ def link() -> None:
 
     async def work() -> str:
         async with system() as opened:
-            return await make_once(opened.store.cache)
+            return await make_once(opened.store.sessions)
 
     found = settings()
     show.say(f"http://{found.host}:{found.port}/login?once={run(work())}")

@@ -1,7 +1,6 @@
 """The edge: what every request passes before any code of ours looks at it."""
 
 import asyncio
-import hashlib
 import math
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -129,7 +128,7 @@ class ApiLock:
         which = keys.matches(given, self.keys)
         if which is None:
             return None
-        return Holder(f"key {hashlib.sha256(self.keys[which]).hexdigest()[:16]}")
+        return Holder(f"key {keys.fingerprint(self.keys[which])}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from mimawari.app.ops import System, opened
 from mimawari.app.presence import say_alive
 from mimawari.app.reporting import open_reporter
 from mimawari.app.roles import Role
+from mimawari.errors import StoreDown
 from mimawari.kernel.deliverer import Deliverer, in_the_log
 from mimawari.kernel.janitor import Janitor, Retention
 from mimawari.kernel.ports import Reporter
@@ -127,6 +128,7 @@ async def serve(
         parts.append(asyncio.create_task(say_alive(system, worker_name(), roles), name="presence"))
         apis = doors.answer(system) if doors else []
         if doors:
+            parts.append(asyncio.create_task(_end_sessions(doors, system)))
             parts += [asyncio.create_task(_open(watch, system)) for watch in system.watches.all]
         async with around(system, doors.address if doors else None):
             await stop.wait()
@@ -140,6 +142,12 @@ def _take_doors(settings: Settings) -> "Doors":
     from mimawari.app.answering import take_doors  # noqa: PLC0415
 
     return take_doors(settings)
+
+
+async def _end_sessions(doors: "Doors", system: System) -> None:
+    # A session whose key is gone is ended when it is used, too.
+    with suppress(StoreDown):
+        await doors.end_sessions(system)
 
 
 async def _open(watch: Watch, system: System) -> None:

@@ -14,9 +14,10 @@ from starlette.routing import Route, Router
 from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound, StoreDown
 from mimawari.kernel.ports import Bell
+from mimawari.kernel.sessions import KEPT_FOR
 from mimawari.kernel.signal import ENDS, JOBS, OUTBOX, SCHEDULE
 from mimawari.text import clean
-from mimawari.web.session import COOKIE, KEPT_FOR, Session, Sessions, use_once
+from mimawari.web.session import COOKIE, Session, Sessions
 from mimawari.web.visit import Visit, parse_form
 from mimawari.web.words import LANGUAGES, Words, choose_language
 
@@ -35,18 +36,24 @@ class Site:
 
     def __init__(self, system: System, keys: tuple[bytes, ...]) -> None:
         self.system = system
-        self.sessions = Sessions(keys, system.clock)
+        self.sessions = Sessions(keys, system.store.sessions, system.clock)
 
     def route(self, path: str, page: Page, methods: tuple[str, ...] = ("GET",)) -> Route:
         """Make a route to a page that only those see who are logged in."""
 
         async def answer(request: Request) -> Response:
-            session = self.sessions.find(request.cookies.get(COOKIE))
+            try:
+                session = await self._find(request)
+            except StoreDown as error:
+                return await self._answer(request, None, _fail(error))
             if session is None:
                 return Response(status_code=303, headers={"Location": "/login"})
             return await self._answer(request, session, page)
 
         return Route(path, answer, methods=list(methods))
+
+    async def _find(self, request: Request) -> Session | None:
+        return await self.sessions.find(request.cookies.get(COOKIE), address_of(request))
 
     def open_route(self, path: str, page: Page, methods: tuple[str, ...] = ("GET",)) -> Route:
         """Make a route to a page that everybody sees."""
@@ -93,21 +100,23 @@ class Site:
     async def log_in(self, visit: Visit) -> Response:
         """Ask for a key, or take one: from the form, or from a link that is good for once."""
         once = visit.request.query_params.get("once")
-        if once is not None and await use_once(self.system.store.cache, once):
-            return self._enter(visit, 0)
+        if once is not None and await self.system.store.sessions.redeem(once):
+            return await self._enter(visit, 0)
         if visit.request.method == "POST":
             which = self.sessions.matches(visit.form.get("key", "").strip())
             if which is not None:
-                return self._enter(visit, which)
+                return await self._enter(visit, which)
             return visit.page("login.html", 401, problem=visit.words("login.wrong"))
         problem = visit.words("login.used") if once is not None else None
         return visit.page("login.html", problem=problem)
 
-    def _enter(self, visit: Visit, which: int) -> Response:
+    async def _enter(self, visit: Visit, which: int) -> Response:
+        agent = visit.request.headers.get("user-agent", "")
+        cookie = await self.sessions.begin(which, address_of(visit.request), agent)
         answer = visit.go("/")
         answer.set_cookie(
             COOKIE,
-            self.sessions.make(which),
+            cookie,
             max_age=int(KEPT_FOR.total_seconds()),
             httponly=True,
             samesite="strict",
@@ -116,7 +125,9 @@ class Site:
         return answer
 
     async def log_out(self, visit: Visit) -> Response:
-        """Forget who is here."""
+        """End the session of who is here, wherever else its cookie may be."""
+        if visit.session is not None:
+            await self.sessions.end(visit.session)
         answer = visit.go("/login")
         answer.delete_cookie(COOKIE)
         return answer
@@ -133,19 +144,34 @@ class Site:
 
     async def listen(self, visit: Visit) -> Response:
         """Tell a page, as long as it listens, whenever something has changed."""
-        del visit
         # It rings for all that happens from when the answer has begun.
         bell = self.system.store.signal.bell(JOBS, SCHEDULE, OUTBOX, ENDS)
-        return StreamingResponse(self._changes(bell), media_type="text/event-stream")
+        return StreamingResponse(self._changes(bell, visit.request), media_type="text/event-stream")
 
-    async def _changes(self, bell: Bell) -> AsyncIterator[str]:
+    async def _changes(self, bell: Bell, request: Request) -> AsyncIterator[str]:
         yield "retry: 3000\n\n"
         clock = self.system.clock
         while True:
             rung = await bell.wait(clock, clock.now() + LIVE_FOR)
+            with suppress(StoreDown):
+                if await self._find(request) is None:
+                    return
             yield "event: changed\ndata: 1\n\n" if rung else ": still here\n\n"
             # Many things happen at once; a page looks at them together.
             await asyncio.sleep(CALM_SECONDS)
+
+
+def address_of(request: Request) -> str:
+    """Return the address that a request comes from."""
+    return (request.client.host if request.client else "unknown")[:64]
+
+
+def _fail(error: StoreDown) -> Page:
+    async def fail(visit: Visit) -> Response:
+        del visit
+        raise error
+
+    return fail
 
 
 def _check_form(session: Session, form: Mapping[str, str]) -> None:
