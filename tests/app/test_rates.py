@@ -19,6 +19,8 @@ from tests.app.ground import OTHER_KEY, Api, check_error, open_api
 from tests.conftest import Databases
 
 RATE = 60
+GUESSES = 5
+"""How many wrong keys a minute are looked at, where so many requests may be made."""
 MINUTE = timedelta(minutes=1)
 
 
@@ -65,16 +67,31 @@ async def test_requests_that_come_at_once_use_up_no_more_than_themselves(
     assert await burst(pair, 1) == {429: 2}
 
 
-async def test_wrong_keys_are_counted_by_address_and_cost_others_nothing(
-    pair: list[Api],
+async def test_wrong_keys_are_counted_by_address_and_cost_those_who_are_known_nothing(
+    pair: list[Api], clock: VirtualClock
 ) -> None:
-    assert await burst(pair, RATE, "wrong") == {401: RATE, 429: RATE}
+    assert await burst(pair, 1) == {200: 2}
+    # Each of the two processes has seen the right key once, which was not known either.
+    assert await burst(pair, RATE, "wrong") == {401: GUESSES - 2, 429: 2 * RATE - GUESSES + 2}
+    assert await burst(pair, 1) == {200: 2}
+    await clock.advance(MINUTE)
+    assert await burst(pair, RATE, "wrong") == {401: GUESSES, 429: 2 * RATE - GUESSES}
+
+
+async def test_a_right_key_among_too_many_wrong_ones_is_not_looked_at(pair: list[Api]) -> None:
+    assert (await burst(pair, RATE, "wrong"))[401] == GUESSES
+    # What is refused must not tell a right guess from a wrong one.
+    assert await burst(pair, 1, OTHER_KEY) == await burst(pair, 1, "wrong") == {429: 2}
+
+
+async def test_a_missing_key_is_no_guess(pair: list[Api]) -> None:
+    assert await burst(pair, RATE // 2, "") == {401: RATE}
     assert await burst(pair, 1) == {200: 2}
 
 
 async def test_nobody_changes_the_address_they_are_counted_by(pair: list[Api]) -> None:
     headers = {"X-API-Key": "wrong"}
-    forwarded = [{**headers, "X-Forwarded-For": f"10.0.0.{n}"} for n in range(RATE)]
+    forwarded = [{**headers, "X-Forwarded-For": f"10.0.0.{n}"} for n in range(GUESSES)]
     for given in forwarded:
         response = await pair[0].http.get("/api/status", headers=given)
         check_error(response, 401, "unauthorized")

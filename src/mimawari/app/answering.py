@@ -3,8 +3,10 @@
 import socket
 from dataclasses import dataclass
 
+from mimawari.app.addresses import Hosts
 from mimawari.app.api import make_app, make_internal_app
 from mimawari.app.edge import Allowance
+from mimawari.app.guesses import Guesses
 from mimawari.app.keys import fingerprint, load_keys
 from mimawari.app.listening import Api, listen, start
 from mimawari.app.ops import System
@@ -12,19 +14,21 @@ from mimawari.settings import Settings
 from mimawari.store.sql.rates import SqlRates
 from mimawari.web.front import Front
 from mimawari.web.pages import PAGES
-from mimawari.web.site import make_site
+from mimawari.web.site import Site, make_site
 
 
 def start_api(system: System, api_keys: tuple[bytes, ...], taken: socket.socket) -> Api:
     """Serve the API and the pages on a socket."""
-    rates = SqlRates(system.store.database)
+    rates, clock, settings = SqlRates(system.store.database), system.clock, system.settings
+    hosts = Hosts(settings.public_url)
     front = Front(
         make_app(system, api_keys),
-        make_site(system, api_keys, PAGES),
-        Allowance(rates, system.clock, system.settings.api_rate),
+        make_site(Site(system, api_keys, hosts, Guesses(rates, clock)), PAGES),
+        Allowance(rates, clock, settings.api_rate),
         system.reporter,
+        hosts,
     )
-    return start(front, taken)
+    return start(front, taken, settings.trusted_proxies)
 
 
 @dataclass(frozen=True, slots=True)

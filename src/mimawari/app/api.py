@@ -11,10 +11,12 @@ from pydantic import BaseModel, BeforeValidator, Field
 from starlette.exceptions import HTTPException
 
 from mimawari import __version__
+from mimawari.app.addresses import Hosts
 from mimawari.app.api_ports import router as ports
 from mimawari.app.api_sessions import router as sessions
-from mimawari.app.edge import Allowance, ApiLock, Edge, InternalLock, Lock, Owed
+from mimawari.app.edge import Allowance, ApiLock, Doorkeeper, Edge, InternalLock, Lock, Owed
 from mimawari.app.envelope import Described, errors, errors_as, install
+from mimawari.app.guesses import Guesses
 from mimawari.app.ops import System
 from mimawari.edges.rights import check_route
 from mimawari.edges.routes import SystemOf
@@ -224,7 +226,7 @@ def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
                 dependencies=[Security(_key)],
                 responses=_errors_of(watch),
             )
-    _guard(app, system, ApiLock(api_keys))
+    _guard(app, system, ApiLock(api_keys), hosts=Hosts(system.settings.public_url))
     return app
 
 
@@ -265,7 +267,9 @@ def _bare_app(system: System) -> FastAPI:
     return app
 
 
-def _guard(app: FastAPI, system: System, lock: Lock, rate: int | None = None) -> None:
+def _guard(
+    app: FastAPI, system: System, lock: Lock, rate: int | None = None, hosts: Hosts | None = None
+) -> None:
     """Put the edge before an app, with the manners of every watch."""
     install(app)
     rates, clock = SqlRates(system.store.database), system.clock
@@ -274,10 +278,12 @@ def _guard(app: FastAPI, system: System, lock: Lock, rate: int | None = None) ->
         for watch in system.watches.all
         if watch.manners is not None
     ]
+    api_rate = system.settings.api_rate
     app.add_middleware(
         Edge,
-        lock=lock,
-        allowance=Allowance(rates, clock, rate or system.settings.api_rate),
+        doorkeeper=Doorkeeper(lock, Guesses(rates, clock), api_rate),
+        allowance=Allowance(rates, clock, rate or api_rate),
         reporter=system.reporter,
         owed=owed,
+        hosts=hosts,
     )

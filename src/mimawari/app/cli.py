@@ -133,7 +133,8 @@ def link() -> None:
             return await make_once(opened.store.sessions)
 
     found = settings()
-    show.say(f"http://{found.host}:{found.port}/login?once={run(work())}")
+    place = found.public_url or f"http://{found.host}:{found.port}"
+    show.say(f"{place}/login?once={run(work())}")
 
 
 @app.command(name="why")

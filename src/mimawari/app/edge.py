@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from mimawari.app import keys
+from mimawari.app.addresses import WRONG_HOST, Hosts, address_of, network_of
 from mimawari.app.envelope import envelope_bytes
+from mimawari.app.guesses import MOST_KNOWN, Guesses
 from mimawari.app.strict import check_json
 from mimawari.errors import BadInput, StoreDown
 from mimawari.kernel.ports import Clock, Reporter
@@ -19,8 +21,12 @@ from mimawari.store.sql.rates import SqlRates
 
 MOST_BYTES = 1024 * 1024
 READS = frozenset({"GET", "HEAD"})
-OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
+HEALTH = frozenset({"/healthz", "/readyz"})
+OPEN = HEALTH | {"/openapi.json"}
 PER = timedelta(minutes=1)
+CALLS_A_GUESS, LEAST_GUESSES = 30, 5
+"""One key in so many calls may be a wrong one, or one that is used for the first time."""
+RETRY_SOON = ((b"retry-after", b"5"),)
 CHUNK = 10
 """So many requests are taken from the shared allowance at once, and then counted here."""
 
@@ -144,6 +150,60 @@ class InternalLock:
         return None if caller is None else Holder(caller.name, caller)
 
 
+class Doorkeeper:
+    """Lets whoever holds a key in, and nobody guess one."""
+
+    def __init__(self, lock: Lock, guesses: Guesses, rate: int) -> None:
+        self.lock = lock
+        self._guesses = guesses
+        self._most = max(LEAST_GUESSES, rate // CALLS_A_GUESS)
+        self._known: set[tuple[str, str]] = set()
+        self._meeting: dict[tuple[str, str], asyncio.Task[datetime | None]] = {}
+
+    async def find(self, scope: Message) -> Holder | None:
+        """Return who calls; raise Refusal where too many keys come from there to look at more.
+
+        The first use of a key from a network costs as much as a wrong one, since what is not
+        looked at must not be told apart. Afterwards the two are known, and others' guesses cost
+        the holder nothing.
+        """
+        given = dict(scope["headers"]).get(self.lock.header.lower().encode(), b"")
+        if not given:
+            return None
+        network, holder = network_of(address_of(scope)), self.lock.find(given)
+        pair = (network, holder.name if holder else "")
+        if pair in self._known:
+            return holder
+        until = await (self._take(network) if holder is None else self._meet(pair))
+        if until is not None:
+            raise _too_many(until - self._guesses.now())
+        return holder
+
+    async def _meet(self, pair: tuple[str, str]) -> datetime | None:
+        """Make a holder known; those of its requests that come at once are one attempt."""
+        if pair not in self._meeting:
+            self._meeting[pair] = asyncio.create_task(self._take(pair[0]))
+            self._meeting[pair].add_done_callback(lambda _: self._meeting.pop(pair, None))
+        until = await asyncio.shield(self._meeting[pair])
+        if until is None:
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
+            self._known.add(pair)
+        return until
+
+    async def _take(self, network: str) -> datetime | None:
+        try:
+            return await self._guesses.take(f"guess {network}", self._most, PER)
+        except StoreDown as error:
+            raise Refusal(503, "store_down", str(error), RETRY_SOON) from error
+
+
+def _too_many(span: timedelta) -> Refusal:
+    seconds = max(1, math.ceil(span.total_seconds()))
+    retry = ((b"retry-after", str(seconds).encode()),)
+    return Refusal(429, "rate_limited", f"too many requests; again in {seconds} s", retry)
+
+
 @dataclass(frozen=True, slots=True)
 class Owed:
     """The manners of some routes, and who counts how often they are read."""
@@ -153,18 +213,20 @@ class Owed:
 
 
 class Edge:
-    """ASGI middleware: headers, key, allowance, size and strict JSON, in this order."""
+    """ASGI middleware: headers, host, key, allowance, size and strict JSON, in this order."""
 
     def __init__(
         self,
         app: App,
-        lock: Lock,
+        doorkeeper: Doorkeeper,
         allowance: Allowance,
         reporter: Reporter,
         owed: Sequence[Owed] = (),
+        hosts: Hosts | None = None,
     ) -> None:
         self._app = app
-        self._lock = lock
+        self._doorkeeper = doorkeeper
+        self._hosts = hosts
         self._allowance = allowance
         self._reporter = reporter
         self._owed = owed
@@ -198,14 +260,14 @@ class Edge:
             await refuse(send_guarded, self._worded(scope, bug))
 
     async def _admit(self, scope: Message) -> None:
-        if scope["path"] in OPEN:
+        path = scope["path"]
+        if self._hosts is not None and path not in HEALTH and not self._hosts.allows(scope):
+            raise Refusal(421, "wrong_host", WRONG_HOST)
+        if path in OPEN:
             return
-        lock = self._lock
-        given = dict(scope["headers"]).get(lock.header.lower().encode(), b"")
-        holder = lock.find(given)
-        address = (scope.get("client") or ("unknown", 0))[0]
+        lock, holder = self._doorkeeper.lock, await self._doorkeeper.find(scope)
         if holder is None:
-            await self._count(f"address {address}")
+            await self._count(f"address {network_of(address_of(scope))}")
             message = f"give a valid key in the header {lock.header}; see `mimawari doctor`"
             raise Refusal(401, "unauthorized", message, ((b"www-authenticate", b"ApiKey"),))
         client = holder.name
@@ -233,9 +295,7 @@ class Edge:
             # The request itself will say that the store is down.
             return
         if until is not None:
-            seconds = max(1, math.ceil((until - self._allowance.now()).total_seconds()))
-            retry = ((b"retry-after", str(seconds).encode()),)
-            raise Refusal(429, "rate_limited", f"too many requests; again in {seconds} s", retry)
+            raise _too_many(until - self._allowance.now())
 
 
 def _trouble(scope: Message, error: Exception) -> Trouble:

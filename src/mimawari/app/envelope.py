@@ -38,6 +38,7 @@ _SENTENCES = {
     405: "that method is not allowed here",
     409: "it cannot be done in the state it is in",
     413: "the body is too large",
+    421: "the Host is none under which this is served; MIMAWARI_PUBLIC_URL says which is",
     422: "a value is not allowed",
     429: "too many requests; Retry-After says when to come again",
     503: "the store does not answer; nothing was lost",
@@ -47,7 +48,7 @@ _STATUSES = {NotFound: HTTPStatus.NOT_FOUND, Forbidden: HTTPStatus.FORBIDDEN}
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Document the errors of a route, with those that the edge adds to every route."""
-    all_of_them = {400, 401, 413, 422, 429, 503, *statuses}
+    all_of_them = {400, 401, 413, 421, 422, 429, 503, *statuses}
     return {
         status: {"model": Envelope, "description": _SENTENCES[status]}
         for status in sorted(all_of_them)
@@ -56,7 +57,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def errors_as(meanings: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
     """Document the errors of routes that say themselves what theirs mean."""
-    told = {**{status: _SENTENCES[status] for status in (401, 413, 503)}, **meanings}
+    told = {**{status: _SENTENCES[status] for status in (401, 413, 421, 503)}, **meanings}
     return {status: {"model": Envelope, "description": told[status]} for status in sorted(told)}
 
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from mimawari.app.edge import App
 from mimawari.errors import BadInput
@@ -46,14 +47,19 @@ def listen(host: str, port: int, setting: str = "MIMAWARI_PORT") -> socket.socke
     return taken
 
 
-def start(app: App, taken: socket.socket) -> Api:
-    """Answer on a socket; the task ends soon after `should_exit` is set."""
+def start(app: App, taken: socket.socket, proxies: Sequence[str] = ()) -> Api:
+    """Answer on a socket; the task ends soon after `should_exit` is set.
+
+    Whom we count is who connects, since anybody can write X-Forwarded-For: only what proxies that
+    are trusted say of it is believed.
+    """
+    if proxies:
+        app = cast("App", ProxyHeadersMiddleware(cast("Any", app), list(proxies)))
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
-        # Whom we count is who connects: anybody can write X-Forwarded-For.
         proxy_headers=False,
         timeout_graceful_shutdown=5,
     )

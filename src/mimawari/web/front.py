@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mimawari.app.addresses import WRONG_HOST, Hosts, address_of, network_of
 from mimawari.app.edge import (
     Allowance,
     App,
@@ -36,7 +37,10 @@ HEADERS = [
 class Front:
     """ASGI: the API under its paths, the pages everywhere else."""
 
-    def __init__(self, api: App, pages: App, allowance: Allowance, reporter: Reporter) -> None:
+    def __init__(
+        self, api: App, pages: App, allowance: Allowance, reporter: Reporter, hosts: Hosts
+    ) -> None:
+        self._hosts = hosts
         self._api = api
         self._pages = pages
         self._allowance = allowance
@@ -60,7 +64,7 @@ class Front:
             await send(message)
 
         try:
-            await self._count(scope)
+            await self._admit(scope)
             body = await read_body(scope, receive)
             await self._pages(scope, replay(body, receive), send_guarded)
         except Refusal as refusal:
@@ -71,10 +75,11 @@ class Front:
                 raise
             await refuse(send_guarded, Refusal(500, "internal", "a bug of ours; the log has it"))
 
-    async def _count(self, scope: Message) -> None:
-        address = (scope.get("client") or ("unknown", 0))[0]
+    async def _admit(self, scope: Message) -> None:
+        if not self._hosts.allows(scope):
+            raise Refusal(421, "wrong_host", WRONG_HOST)
         try:
-            until = await self._allowance.use(f"pages {address}")
+            until = await self._allowance.use(f"pages {network_of(address_of(scope))}")
         except StoreDown:
             # The page itself will say that the store is down.
             return

@@ -16,6 +16,8 @@ from mimawari.kernel.sessions import KEPT_FOR
 from mimawari.text import clean, one_line
 
 COOKIE = "mimawari_session"
+BROWSER, BROWSER_FOR = "mimawari_browser", timedelta(days=365)
+"""Marks a browser that has logged in with a key; it opens nothing."""
 ONCE_FOR = timedelta(minutes=30)
 SEEN_EVERY = timedelta(minutes=5)
 """How exactly it is known when a session was seen last; a look at a page seldom writes."""
@@ -43,6 +45,19 @@ class Sessions:
     def matches(self, given: str) -> int | None:
         """Tell which key was given, taking the same time whichever it is."""
         return keys.matches(given.encode(errors="surrogatepass"), self._keys)
+
+    def make_mark(self, which: int) -> str:
+        """Make a mark for a browser whose user holds a key."""
+        name = secrets.token_hex(12)
+        return f"{name}.{_sign(self._keys[which], name)}"
+
+    def find_mark(self, cookie: str | None) -> str | None:
+        """Return the name of a mark that was made with one of the keys."""
+        name, _, proof = (cookie or "").partition(".")
+        if not proof.isascii() or not name.isascii() or not name.isalnum():
+            return None
+        made = [hmac.compare_digest(proof, _sign(key, name)) for key in self._keys]
+        return name[:24] if any(made) else None
 
     async def begin(self, which: int, address: str, agent: str) -> str:
         """Begin a session under a key, and return its cookie."""
@@ -80,6 +95,10 @@ class Sessions:
     async def end(self, session: Session) -> None:
         """End a session for good."""
         await self._kept.end(session.id)
+
+
+def _sign(key: bytes, name: str) -> str:
+    return hmac.new(key, f"mimawari browser {name}".encode(), sha256).hexdigest()
 
 
 async def make_once(kept: sessions.Sessions, good_for: timedelta = ONCE_FOR) -> str:

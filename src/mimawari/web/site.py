@@ -1,9 +1,10 @@
 """The site: its routes, who may see them, and the live events that pages listen to."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -11,13 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
+from mimawari.app.addresses import Hosts, address_of, network_of
+from mimawari.app.guesses import Guesses
 from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound, StoreDown
 from mimawari.kernel.ports import Bell
 from mimawari.kernel.sessions import KEPT_FOR
 from mimawari.kernel.signal import ENDS, JOBS, OUTBOX, SCHEDULE
 from mimawari.text import clean
-from mimawari.web.session import COOKIE, Session, Sessions
+from mimawari.web.session import BROWSER, BROWSER_FOR, COOKIE, Session, Sessions
 from mimawari.web.visit import Visit, parse_form
 from mimawari.web.words import LANGUAGES, Words, choose_language
 
@@ -28,14 +31,21 @@ _STATIC = Path(__file__).parent / "static"
 TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 LIVE_FOR = timedelta(seconds=15)
 CALM_SECONDS = 1.0
+SECOND = timedelta(seconds=1)
+ATTEMPTS, ATTEMPTS_OF_ALL, ATTEMPTS_PER = 10, 100, timedelta(minutes=10)
+"""How often a key may be tried from one network, and from all of them together."""
 YEAR_SECONDS = 365 * 86400
 
 
 class Site:
     """All pages of one installation."""
 
-    def __init__(self, system: System, keys: tuple[bytes, ...]) -> None:
+    def __init__(
+        self, system: System, keys: tuple[bytes, ...], hosts: Hosts, guesses: Guesses
+    ) -> None:
         self.system = system
+        self._hosts = hosts
+        self._guesses = guesses
         self.sessions = Sessions(keys, system.store.sessions, system.clock)
 
     def route(self, path: str, page: Page, methods: tuple[str, ...] = ("GET",)) -> Route:
@@ -53,7 +63,7 @@ class Site:
         return Route(path, answer, methods=list(methods))
 
     async def _find(self, request: Request) -> Session | None:
-        return await self.sessions.find(request.cookies.get(COOKIE), address_of(request))
+        return await self.sessions.find(request.cookies.get(COOKIE), address_of(request.scope))
 
     def open_route(self, path: str, page: Page, methods: tuple[str, ...] = ("GET",)) -> Route:
         """Make a route to a page that everybody sees."""
@@ -77,6 +87,9 @@ class Site:
             zone=self._zone(request.cookies.get("zone")),
             form=form,
         )
+        if request.method == "POST" and not self._hosts.sent_here(request.scope):
+            said = visit.words("problem.origin")
+            return visit.page("problem.html", 403, what="problem.input", said=said)
         try:
             if session is not None and request.method == "POST":
                 _check_form(session, form)
@@ -103,25 +116,55 @@ class Site:
         if once is not None and await self.system.store.sessions.redeem(once):
             return await self._enter(visit, 0)
         if visit.request.method == "POST":
-            which = self.sessions.matches(visit.form.get("key", "").strip())
-            if which is not None:
-                return await self._enter(visit, which)
-            return visit.page("login.html", 401, problem=visit.words("login.wrong"))
+            return await self._take_key(visit)
         problem = visit.words("login.used") if once is not None else None
         return visit.page("login.html", problem=problem)
 
-    async def _enter(self, visit: Visit, which: int) -> Response:
-        agent = visit.request.headers.get("user-agent", "")
-        cookie = await self.sessions.begin(which, address_of(visit.request), agent)
-        answer = visit.go("/")
+    async def _take_key(self, visit: Visit) -> Response:
+        until = await self._count_attempt(visit)
+        if until is not None:
+            wait = until - self.system.clock.now()
+            problem = visit.words("login.too_many", span=visit.span(max(wait, SECOND)))
+            answer = visit.page("login.html", 429, problem=problem)
+            answer.headers["Retry-After"] = str(max(1, math.ceil(wait.total_seconds())))
+            return answer
+        which = self.sessions.matches(visit.form.get("key", "").strip())
+        if which is None:
+            return visit.page("login.html", 401, problem=visit.words("login.wrong"))
+        answer = await self._enter(visit, which)
+        # A browser that had a key once is counted by itself from now on.
+        self._set_cookie(visit, answer, BROWSER, self.sessions.make_mark(which))
+        return answer
+
+    async def _count_attempt(self, visit: Visit) -> datetime | None:
+        """Count an attempt to log in, before its key is looked at; return when the next may be.
+
+        A browser that has logged in with a key before is counted by itself. So whoever uses up
+        the attempts of an address, or of all, locks out none of those who have been here.
+        """
+        mark = self.sessions.find_mark(visit.request.cookies.get(BROWSER))
+        if mark is not None:
+            return await self._guesses.take(f"login {mark}", ATTEMPTS, ATTEMPTS_PER)
+        network = network_of(address_of(visit.request.scope))
+        until = await self._guesses.take(f"login {network}", ATTEMPTS, ATTEMPTS_PER)
+        return until or await self._guesses.take("login", ATTEMPTS_OF_ALL, ATTEMPTS_PER)
+
+    def _set_cookie(self, visit: Visit, answer: Response, name: str, value: str) -> None:
+        kept_for = BROWSER_FOR if name == BROWSER else KEPT_FOR
         answer.set_cookie(
-            COOKIE,
-            cookie,
-            max_age=int(KEPT_FOR.total_seconds()),
+            name,
+            value,
+            max_age=int(kept_for.total_seconds()),
             httponly=True,
             samesite="strict",
-            secure=visit.request.url.scheme == "https",
+            secure=self._hosts.is_secure or visit.request.url.scheme == "https",
         )
+
+    async def _enter(self, visit: Visit, which: int) -> Response:
+        agent = visit.request.headers.get("user-agent", "")
+        cookie = await self.sessions.begin(which, address_of(visit.request.scope), agent)
+        answer = visit.go("/")
+        self._set_cookie(visit, answer, COOKIE, cookie)
         return answer
 
     async def log_out(self, visit: Visit) -> Response:
@@ -161,11 +204,6 @@ class Site:
             await asyncio.sleep(CALM_SECONDS)
 
 
-def address_of(request: Request) -> str:
-    """Return the address that a request comes from."""
-    return (request.client.host if request.client else "unknown")[:64]
-
-
 def _fail(error: StoreDown) -> Page:
     async def fail(visit: Visit) -> Response:
         del visit
@@ -195,9 +233,8 @@ async def show_nothing(visit: Visit) -> Response:
     raise NotFound(visit.words("problem.nowhere"))
 
 
-def make_site(system: System, keys: tuple[bytes, ...], pages: Iterable[Listed]) -> Router:
+def make_site(site: Site, pages: Iterable[Listed]) -> Router:
     """Make the site of an installation with some pages."""
-    site = Site(system, keys)
     routes = [
         Route("/static/{name}", serve_file),
         site.open_route("/login", site.log_in, ("GET", "POST")),
