@@ -3,11 +3,13 @@
 import socket
 from dataclasses import dataclass
 
+import structlog
+
 from mimawari.app.addresses import Hosts
 from mimawari.app.api import make_app, make_internal_app
 from mimawari.app.edge import Allowance
 from mimawari.app.guesses import Guesses
-from mimawari.app.keys import fingerprint, load_keys
+from mimawari.app.keys import find_short, fingerprint, load_keys
 from mimawari.app.listening import Api, listen, start
 from mimawari.app.ops import System
 from mimawari.settings import Settings
@@ -15,6 +17,8 @@ from mimawari.store.sql.rates import SqlRates
 from mimawari.web.front import Front
 from mimawari.web.pages import PAGES
 from mimawari.web.site import Site, make_site
+
+log = structlog.get_logger(component="serve")
 
 
 def start_api(system: System, api_keys: tuple[bytes, ...], taken: socket.socket) -> Api:
@@ -61,6 +65,8 @@ class Doors:
 def take_doors(settings: Settings) -> Doors:
     """Take the addresses of the API, and of the inner API where there is a key to it."""
     keys = load_keys(settings)
+    for words in find_short(settings, keys):
+        log.warning("key is short", what="serve", result="served", reason=words)
     taken = listen(settings.host, settings.port)
     internal_key = settings.internal_key.get_secret_value().encode()
     inside = None

@@ -6,12 +6,15 @@ import os
 import secrets
 import tempfile
 from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 
 from mimawari.errors import BadInput
 from mimawari.settings import Settings
 
 FILE = "api-keys"
+LEAST = 20
+"""So many characters a key has at least where others than this machine can try it."""
 
 
 def key_file(settings: Settings) -> Path:
@@ -49,6 +52,46 @@ def _make(path: Path) -> None:
             os.link(unfinished, path)
     finally:
         Path(unfinished).unlink()
+
+
+def find_short(settings: Settings, keys: tuple[bytes, ...]) -> list[str]:
+    """Name each key that is short enough to be guessed, with what to do about it.
+
+    Raise BadInput for one that others than this machine may try.
+    """
+    source = _source_of(settings)
+    doors = [
+        (f"key {number} of {source}", key, settings.host) for number, key in enumerate(keys, 1)
+    ]
+    if internal := settings.internal_key.get_secret_value():
+        doors.append(("INTERNAL_API_KEY", internal.encode(), settings.internal_host))
+    found = []
+    for name, key, host in doors:
+        length = len(key.decode("utf-8", "replace"))
+        if length >= LEAST:
+            continue
+        advice = f"give it at least {LEAST}; `openssl rand -hex 24` makes one"
+        if not _is_loopback(host):
+            raise BadInput(
+                f"{name} has {length} characters, which others can guess as it is served on {host},"
+                f" beyond this machine: {advice}",
+                code="short_key",
+            )
+        found.append(f"{name} has {length} characters: {advice}")
+    return found
+
+
+def _source_of(settings: Settings) -> str:
+    return "MIMAWARI_API_KEYS (API_KEY)" if settings.api_keys else str(key_file(settings))
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def fingerprint(key: bytes) -> str:
