@@ -94,7 +94,7 @@ class NotFound(BadInput):
 
 
 class Forbidden(BadInput):
-    """The caller is known and has no right to what it asked for."""
+    """The caller is authenticated and has no right to this."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="forbidden")

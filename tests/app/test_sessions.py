@@ -32,7 +32,7 @@ def test_commands_list_and_end_sessions_and_those_of_a_key_that_is_gone_end_at_t
         assert left["id"] not in {one["id"] for one in listed}
         assert "1 session ended" in terminal.run("sessions", "end", "--all").out
         assert http.get("/").status_code == 303
-    assert "Nobody is logged in" in terminal.run("sessions", "ls").out
+    assert "No sessions" in terminal.run("sessions", "ls").out
 
 
 def test_an_end_of_nothing_or_of_two_things_is_a_sentence(terminal: Terminal) -> None:

@@ -1,4 +1,4 @@
-"""Where a request comes from and whom it is for: clients, hosts and origins."""
+"""The client address, host and origin of a request."""
 
 import re
 from collections.abc import MutableMapping
@@ -14,7 +14,7 @@ WRONG_HOST = (
 )
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]/@\s]+)(:(?P<port>[0-9]{1,5}))?", re.ASCII)
 _PREFIX = 64
-"""So much of an IPv6 address names a network; whoever has one has all the addresses in it."""
+"""The length of an IPv6 network prefix: a client usually controls all addresses of its /64."""
 
 Scope = MutableMapping[str, Any]
 
@@ -28,7 +28,7 @@ def address_of(scope: Scope) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return what a client cannot change about its address: of IPv6 the network alone."""
+    """Return the network that a client is counted by: its IPv4 address or its IPv6 /64."""
     if address == UNKNOWN:
         return address
     ip = ip_address(address)
@@ -40,7 +40,7 @@ def network_of(address: str) -> str:
 
 
 class Hosts:
-    """The names under which this installation is reached, and the origins its forms come from."""
+    """Decides which hosts are served and which origins may send forms."""
 
     def __init__(self, public_url: str) -> None:
         parts = urlsplit(public_url)
@@ -48,10 +48,10 @@ class Hosts:
         self._origin = (self._name, parts.port or PORTS.get(parts.scheme))
         self._scheme = parts.scheme
         self.is_secure = parts.scheme == "https"
-        """Whether people reach it by TLS, whatever arrives here."""
+        """Whether the public URL uses TLS, also where a proxy ends it."""
 
     def allows(self, scope: Scope) -> bool:
-        """Return whether the host that a request names is one of ours."""
+        """Return whether the host of a request is served."""
         given = [value for name, value in scope["headers"] if name == b"host"]
         return bool(given) and all(self._is_ours(_split(value)[0]) for value in given)
 
@@ -67,7 +67,7 @@ class Hosts:
         return True
 
     def sent_here(self, scope: Scope) -> bool:
-        """Return whether a form was sent from a page of ours, as far as its browser says."""
+        """Return whether a form was sent from our own pages, according to the browser."""
         headers = dict(scope["headers"])
         origin = headers.get(b"origin")
         if origin is None:
@@ -79,7 +79,7 @@ class Hosts:
             return False
         if (name, port or known) == self._origin and scheme.decode() == self._scheme:
             return True
-        # A proxy that ends TLS leaves the name as it was, but not the scheme.
+        # Behind a proxy that ends TLS the host is the same, but not the scheme.
         host, host_port = _split(headers.get(b"host", b""))
         return (name, port or known) == (host, host_port or known)
 

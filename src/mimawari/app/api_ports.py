@@ -19,7 +19,7 @@ from mimawari.kernel.rights import PodRights
 from mimawari.kernel.values import BreakerView, Grant, Limit
 
 LONGEST = timedelta(days=1)
-"""How long a pod may hold up others, and how long what it remembers is kept."""
+"""The longest hold and the longest life of a cached value that a pod may set."""
 Name = Annotated[str, Field(min_length=1, max_length=190, pattern=r"^[^\x00-\x1f]+$")]
 Reason = Annotated[str, Field(max_length=1000)]
 Span = Annotated[timedelta, Ge(timedelta(0)), Le(LONGEST)]
@@ -130,7 +130,7 @@ class DoneOut(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What the pod that calls may use, by name."""
+    """The limits, breakers and cache keys that the calling pod may use."""
 
     rights: tuple[PodRights, ...]
 
@@ -155,14 +155,14 @@ class Allowed:
 
 
 async def find_allowed(system: SystemOf, caller: CallerOf) -> Allowed:
-    """Return what a pod may use; nothing if it has no work any more."""
+    """Return what the calling pod may use; raise Forbidden if it has no active monitor."""
     async with system.store.read() as reader:
         rights = tuple(
             [one for one in system.watches.pod_rights
              if caller.pod is not None and await one.is_at_work(reader, caller.pod)]
         )  # fmt: skip
     if not rights:
-        raise Forbidden("this pod has nothing to do any more, and so no rights")
+        raise Forbidden("this pod has nothing to do any more, and so it has no rights")
     return Allowed(rights)
 
 

@@ -1,4 +1,4 @@
-"""Routes of the sessions of the pages: who is logged in, and how to end that."""
+"""Routes that list and end sessions of the pages."""
 
 from datetime import datetime
 from typing import Annotated
@@ -16,7 +16,7 @@ SessionId = Annotated[str, Path(pattern="^[0-9a-f-]{36}$", description="A sessio
 
 
 class SessionOut(BaseModel):
-    """Somebody who is logged in to the pages."""
+    """A session of the pages."""
 
     id: str
     key_number: int = Field(description="Which of the API keys it was begun with, from 1 on.")
@@ -40,7 +40,7 @@ class EndedOut(BaseModel):
 
 @router.get("", responses=errors())
 async def list_sessions(system: SystemOf) -> SessionsOut:
-    """List who is logged in to the pages."""
+    """List the sessions of the pages."""
     found = await system.store.sessions.list()
     return SessionsOut(
         sessions=[SessionOut.model_validate(one, from_attributes=True) for one in found]

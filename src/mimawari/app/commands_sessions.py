@@ -1,4 +1,4 @@
-"""Commands on the sessions of the pages."""
+"""Commands on sessions of the pages."""
 
 from typing import Annotated
 
@@ -10,12 +10,12 @@ from mimawari.edges.system import Json
 from mimawari.errors import BadInput, NotFound
 from mimawari.text import clean
 
-app = typer.Typer(help="Show who is logged in to the pages, and end that.", no_args_is_help=True)
+app = typer.Typer(help="List and end sessions of the pages.", no_args_is_help=True)
 
 
 @app.command(name="ls")
 def list_sessions(json: Json = False) -> None:
-    """List who is logged in to the pages, the one that was seen last first."""
+    """List the sessions of the pages, the most recently used first."""
 
     async def work() -> None:
         async with system() as opened:
@@ -31,7 +31,7 @@ def list_sessions(json: Json = False) -> None:
             "address": lambda one: show.cell(one.address),
             "browser": lambda one: show.cell(one.agent, most=60),
         }
-        show.table(found, columns, empty="Nobody is logged in.")
+        show.table(found, columns, empty="No sessions.")
 
     run(work())
 
@@ -41,7 +41,7 @@ def end(
     session_id: Annotated[str | None, typer.Argument(help="Which one, as `ls` has it.")] = None,
     every: Annotated[bool, typer.Option("--all", help="End all of them.")] = False,
 ) -> None:
-    """End a session for good, or all of them; API keys go on."""
+    """End a session, or all of them; API keys remain valid."""
 
     async def work() -> int:
         if (session_id is None) is not every:

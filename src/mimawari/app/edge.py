@@ -25,7 +25,7 @@ HEALTH = frozenset({"/healthz", "/readyz"})
 OPEN = HEALTH | {"/openapi.json"}
 PER = timedelta(minutes=1)
 CALLS_A_GUESS, LEAST_GUESSES = 30, 5
-"""One key in so many calls may be a wrong one, or one that is used for the first time."""
+"""Attempts with unknown keys allowed: one for this many calls allowed, and at least so many."""
 RETRY_SOON = ((b"retry-after", b"5"),)
 CHUNK = 10
 """So many requests are taken from the shared allowance at once, and then counted here."""
@@ -104,9 +104,9 @@ class Holder:
     """Who holds a key."""
 
     name: str
-    """By which requests are counted; the key itself is never written anywhere."""
+    """Identifies the holder in counts and logs; the key itself is never written."""
     caller: Caller | None = None
-    """Who that is, where routes ask."""
+    """The identity, for routes that check it."""
 
 
 class Lock(Protocol):
@@ -151,7 +151,7 @@ class InternalLock:
 
 
 class Doorkeeper:
-    """Lets whoever holds a key in, and nobody guess one."""
+    """Authenticates requests and limits how often keys can be guessed."""
 
     def __init__(self, lock: Lock, guesses: Guesses, rate: int) -> None:
         self.lock = lock
@@ -161,11 +161,10 @@ class Doorkeeper:
         self._meeting: dict[tuple[str, str], asyncio.Task[datetime | None]] = {}
 
     async def find(self, scope: Message) -> Holder | None:
-        """Return who calls; raise Refusal where too many keys come from there to look at more.
+        """Return the holder of the key; raise Refusal where the network has no attempts left.
 
-        The first use of a key from a network costs as much as a wrong one, since what is not
-        looked at must not be told apart. Afterwards the two are known, and others' guesses cost
-        the holder nothing.
+        The first use of a key from a network is counted like a wrong key, so that a refusal does
+        not reveal whether the key was right. Later uses are not counted and never refused for it.
         """
         given = dict(scope["headers"]).get(self.lock.header.lower().encode(), b"")
         if not given:
@@ -180,7 +179,7 @@ class Doorkeeper:
         return holder
 
     async def _meet(self, pair: tuple[str, str]) -> datetime | None:
-        """Make a holder known; those of its requests that come at once are one attempt."""
+        """Count the first use of a key from a network once, also for concurrent requests."""
         if pair not in self._meeting:
             self._meeting[pair] = asyncio.create_task(self._take(pair[0]))
             self._meeting[pair].add_done_callback(lambda _: self._meeting.pop(pair, None))

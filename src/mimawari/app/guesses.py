@@ -1,4 +1,4 @@
-"""How often keys may be guessed, counted over all processes."""
+"""Limits on guessing keys, counted over all processes."""
 
 from datetime import datetime, timedelta
 
@@ -10,7 +10,7 @@ MOST_KNOWN = 10_000
 
 
 class Guesses:
-    """Counts attempts with keys of which it is not known yet whether they are right."""
+    """Counts attempts to use unknown keys, over all processes."""
 
     def __init__(self, rates: SqlRates, clock: Clock) -> None:
         self._rates = rates
@@ -25,7 +25,7 @@ class Guesses:
         """Count an attempt; None if it may be made, else when the next one may."""
         now = self._clock.now()
         until = self._until.get(who)
-        # Whoever goes on guessing costs the database nothing more.
+        # Further attempts until then do not reach the database.
         if until is not None and until > now:
             return until
         until = await self._rates.take(who, per / most, per)

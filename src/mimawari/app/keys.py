@@ -14,7 +14,7 @@ from mimawari.settings import Settings
 
 FILE = "api-keys"
 LEAST = 20
-"""So many characters a key has at least where others than this machine can try it."""
+"""The least length of a key that other machines can try."""
 
 
 def key_file(settings: Settings) -> Path:
@@ -55,9 +55,9 @@ def _make(path: Path) -> None:
 
 
 def find_short(settings: Settings, keys: tuple[bytes, ...]) -> list[str]:
-    """Name each key that is short enough to be guessed, with what to do about it.
+    """Describe each key that is short enough to be guessed, with what to do about it.
 
-    Raise BadInput for one that others than this machine may try.
+    Raise BadInput for one that other machines can try.
     """
     source = _source_of(settings)
     doors = [
@@ -73,8 +73,8 @@ def find_short(settings: Settings, keys: tuple[bytes, ...]) -> list[str]:
         advice = f"give it at least {LEAST}; `openssl rand -hex 24` makes one"
         if not _is_loopback(host):
             raise BadInput(
-                f"{name} has {length} characters, which others can guess as it is served on {host},"
-                f" beyond this machine: {advice}",
+                f"{name} has {length} characters and is accepted on {host}, where others can"
+                f" guess it: {advice}",
                 code="short_key",
             )
         found.append(f"{name} has {length} characters: {advice}")

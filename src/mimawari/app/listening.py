@@ -50,8 +50,7 @@ def listen(host: str, port: int, setting: str = "MIMAWARI_PORT") -> socket.socke
 def start(app: App, taken: socket.socket, proxies: Sequence[str] = ()) -> Api:
     """Answer on a socket; the task ends soon after `should_exit` is set.
 
-    Whom we count is who connects, since anybody can write X-Forwarded-For: only what proxies that
-    are trusted say of it is believed.
+    X-Forwarded-For and X-Forwarded-Proto are read from trusted proxies only: clients can set them.
     """
     if proxies:
         app = cast("App", ProxyHeadersMiddleware(cast("Any", app), list(proxies)))

@@ -15,7 +15,7 @@ _OPEN_TO = "__open_to__"
 
 
 def open_to(*callers: str) -> Callable[[T], T]:
-    """Open an internal route to some callers; a route without this is open to nobody."""
+    """Open an internal route to some callers; a route without this refuses all of them."""
 
     def mark(endpoint: T) -> T:
         setattr(endpoint, _OPEN_TO, frozenset(callers))

@@ -1,4 +1,4 @@
-"""The rights of those who call the internal API: the installation itself, and its pods."""
+"""Callers of the internal API and their rights."""
 
 import hmac
 import re
@@ -26,7 +26,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRights:
-    """What the pods of a watch may use of what all processes share; all else is refused."""
+    """The shared resources that the pods of a watch may use; all others are refused."""
 
     limits: tuple[Limit, ...]
     sites: frozenset[str]

@@ -1,4 +1,4 @@
-"""The port of sessions: who is logged in to the pages, and links that log in once."""
+"""The port of sessions of the pages and of one-time login links."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 KEPT_FOR = timedelta(days=30)
-"""How long somebody stays logged in."""
+"""The longest life of a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Somebody who is logged in to the pages."""
+    """A session of the pages."""
 
     id: str
     key: str
@@ -26,7 +26,7 @@ class Session:
 
 
 class Sessions(Protocol):
-    """Who is logged in, and links that log in once; of their secrets only hashes are kept."""
+    """Sessions of the pages and one-time login links; only hashes of their secrets are kept."""
 
     async def begin(self, session: Session, secret: str) -> None:
         """Keep a session under the hash of its secret."""
@@ -35,22 +35,22 @@ class Sessions(Protocol):
         """Find the session of a secret, by its hash."""
 
     async def touch(self, session_id: str, now: datetime, address: str) -> None:
-        """Note when and from where a session was seen."""
+        """Record the time and address of a session's last request."""
 
     async def list(self) -> Sequence[Session]:
-        """List the sessions, the one that was seen last first."""
+        """List the sessions, the most recently used first."""
 
     async def end(self, session_id: str) -> bool:
-        """End a session for good; say whether there was one."""
+        """End a session; return whether it existed."""
 
     async def end_without(self, keys: Collection[str]) -> int:
-        """End the sessions of all keys but these; say how many."""
+        """End the sessions of all keys except these; return how many."""
 
     async def offer(self, secret: str, good_for: timedelta) -> None:
         """Keep a link that logs in once, by the hash of its secret."""
 
     async def redeem(self, secret: str) -> bool:
-        """Use a link up; say whether it was good, which it is for one of those who come at once."""
+        """Use up a link; return True to exactly one caller, if it has not expired."""
 
     async def purge(self, begun_before: datetime) -> int:
-        """Forget sessions that began before a time, and links that have run out; say how many."""
+        """Delete sessions begun before a time and expired links; return how many."""

@@ -91,7 +91,7 @@ class GatewayLimiter:
         """Give leave for one request now, or say until when and why there is none."""
         # Leave counts from before it was asked for: it is never used when it has run out there.
         mark = self._clock.mark()
-        # How much may be asked the gateway knows.
+        # The gateway knows the count and the window of the limit.
         body = {"name": limit.name, "caller": caller}
         told = await self._gateway.post("/limits/acquire", body)
         wait = _wait(told.get("wait"))

@@ -1,4 +1,4 @@
-"""Who is logged in: sessions that the server keeps and ends, and links that log in once."""
+"""Sessions of the pages, kept on the server, and one-time login links."""
 
 import hmac
 import secrets
@@ -17,10 +17,10 @@ from mimawari.text import clean, one_line
 
 COOKIE = "mimawari_session"
 BROWSER, BROWSER_FOR = "mimawari_browser", timedelta(days=365)
-"""Marks a browser that has logged in with a key; it opens nothing."""
+"""A cookie that marks a browser that has logged in with a key; it opens nothing."""
 ONCE_FOR = timedelta(minutes=30)
 SEEN_EVERY = timedelta(minutes=5)
-"""How exactly it is known when a session was seen last; a look at a page seldom writes."""
+"""The precision of the last-seen time, so that a page view seldom writes."""
 MOST_AGENT = 120
 
 
@@ -30,11 +30,11 @@ class Session:
 
     id: str
     token: str
-    """What forms must bring back, so that no other site can send them."""
+    """What forms must return, so that no other site can send them."""
 
 
 class Sessions:
-    """Begins sessions, knows them again, and ends them; what a browser holds is kept as a hash."""
+    """Begins, finds and ends sessions; the store holds only hashes of their cookies."""
 
     def __init__(self, api_keys: tuple[bytes, ...], kept: sessions.Sessions, clock: Clock) -> None:
         self._keys = api_keys
@@ -86,7 +86,7 @@ class Sessions:
             await self._kept.end(found.id)
             return None
         if now - found.seen_at > SEEN_EVERY or found.address != address:
-            # When somebody was seen is not worth a page that cannot be seen.
+            # The last-seen time is not worth failing the page for.
             with suppress(StoreDown):
                 await self._kept.touch(found.id, now, address)
         token = hmac.new(cookie.encode("utf-8", "surrogatepass"), b"mimawari form", sha256)

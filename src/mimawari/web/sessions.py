@@ -1,4 +1,4 @@
-"""The page of sessions: who is logged in, and forms that end it."""
+"""The page of sessions: a list, and forms that end them."""
 
 from starlette.responses import Response
 
@@ -10,13 +10,13 @@ HERE = "/settings/sessions"
 
 
 async def show(visit: Visit) -> Response:
-    """Show who is logged in, the one that was seen last first."""
+    """Show the sessions, the most recently used first."""
     found = await visit.system.store.sessions.list()
     return visit.page("sessions.html", sessions=found)
 
 
 async def end(visit: Visit) -> Response:
-    """End one session for good; whose it is logs in again."""
+    """End one session."""
     if not await visit.system.store.sessions.end(clean(visit.form.get("id", ""))):
         raise NotFound(visit.words("sessions.unknown"))
     return visit.go(HERE)

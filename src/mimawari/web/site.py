@@ -33,7 +33,7 @@ LIVE_FOR = timedelta(seconds=15)
 CALM_SECONDS = 1.0
 SECOND = timedelta(seconds=1)
 ATTEMPTS, ATTEMPTS_OF_ALL, ATTEMPTS_PER = 10, 100, timedelta(minutes=10)
-"""How often a key may be tried from one network, and from all of them together."""
+"""Log-in attempts allowed from one network, and in total."""
 YEAR_SECONDS = 365 * 86400
 
 
@@ -132,15 +132,15 @@ class Site:
         if which is None:
             return visit.page("login.html", 401, problem=visit.words("login.wrong"))
         answer = await self._enter(visit, which)
-        # A browser that had a key once is counted by itself from now on.
+        # From now on this browser has its own limit of attempts.
         self._set_cookie(visit, answer, BROWSER, self.sessions.make_mark(which))
         return answer
 
     async def _count_attempt(self, visit: Visit) -> datetime | None:
-        """Count an attempt to log in, before its key is looked at; return when the next may be.
+        """Count a log-in attempt before its key is compared; return when the next is allowed.
 
-        A browser that has logged in with a key before is counted by itself. So whoever uses up
-        the attempts of an address, or of all, locks out none of those who have been here.
+        A browser that has logged in with a key before has its own limit, so that using up the
+        limits of a network or in total does not lock it out.
         """
         mark = self.sessions.find_mark(visit.request.cookies.get(BROWSER))
         if mark is not None:
@@ -168,7 +168,7 @@ class Site:
         return answer
 
     async def log_out(self, visit: Visit) -> Response:
-        """End the session of who is here, wherever else its cookie may be."""
+        """End the session, for every copy of its cookie."""
         if visit.session is not None:
             await self.sessions.end(visit.session)
         answer = visit.go("/login")

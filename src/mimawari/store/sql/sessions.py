@@ -1,4 +1,4 @@
-"""Who is logged in to the pages, and links that log in once; secrets are kept as hashes."""
+"""Sessions of the pages and one-time login links; secrets are stored as hashes."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
@@ -32,24 +32,24 @@ class SqlSessions:
         return None if row is None else _make(row)
 
     async def touch(self, session_id: str, now: datetime, address: str) -> None:
-        """Note when and from where a session was seen."""
+        """Record the time and address of a session's last request."""
         seen = update(sessions).where(sessions.c.id == session_id)
         seen = seen.values(seen_at=now, address=address)
         await self._database.run(lambda opened: opened.execute(seen))
 
     async def list(self) -> Sequence[Session]:
-        """List the sessions, the one that was seen last first."""
+        """List the sessions, the most recently used first."""
         query = select(sessions).order_by(sessions.c.seen_at.desc(), sessions.c.id.desc())
         async with self._database.read() as connection:
             return [_make(row) for row in await connection.execute(query)]
 
     async def end(self, session_id: str) -> bool:
-        """End a session for good; say whether there was one."""
+        """End a session; return whether it existed."""
         ended = delete(sessions).where(sessions.c.id == session_id)
         return await self._database.run(lambda opened: opened.execute(ended).rowcount) == 1
 
     async def end_without(self, keys: Collection[str]) -> int:
-        """End the sessions of all keys but these; say how many."""
+        """End the sessions of all keys except these; return how many."""
         ended = delete(sessions).where(sessions.c.key.not_in(keys))
         return await self._database.run(lambda opened: opened.execute(ended).rowcount)
 
@@ -59,13 +59,13 @@ class SqlSessions:
         await self._database.run(lambda opened: opened.execute(insert(login_links).values(row)))
 
     async def redeem(self, secret: str) -> bool:
-        """Use a link up; say whether it was good, which it is for one of those who come at once."""
+        """Use up a link; return True to exactly one caller, if it has not expired."""
         good = login_links.c.expires_at > self._database.clock.now()
         used = delete(login_links).where(login_links.c.secret_hash == _hash(secret), good)
         return await self._database.run(lambda opened: opened.execute(used).rowcount) == 1
 
     async def purge(self, begun_before: datetime) -> int:
-        """Forget sessions that began before a time, and links that have run out; say how many."""
+        """Delete sessions begun before a time and expired links; return how many."""
         old = delete(sessions).where(sessions.c.made_at < begun_before)
         past = delete(login_links).where(login_links.c.expires_at <= self._database.clock.now())
 

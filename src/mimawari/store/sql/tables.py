@@ -245,7 +245,7 @@ rates = Table(
     **EXACT,
 )
 
-# Who is logged in to the pages. What the browser holds is a secret; here is its hash.
+# Sessions of the pages, by the hash of the cookie.
 sessions = Table(
     "sessions",
     metadata,
@@ -261,7 +261,7 @@ sessions = Table(
     **EXACT,
 )
 
-# Links that log in once, by the hash of what stands in them.
+# One-time login links, by the hash of their token.
 login_links = Table(
     "login_links",
     metadata,

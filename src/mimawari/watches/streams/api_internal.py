@@ -26,14 +26,14 @@ from mimawari.watches.streams.tables import states, stats
 
 
 async def check_monitor(request: Request, system: SystemOf, caller: CallerOf) -> None:
-    """Refuse a pod any monitor that is not given to it, whether there is such a one or not."""
+    """Refuse a pod every monitor that is not assigned to it, whether it exists or not."""
     monitor_id = request.path_params.get("monitor_id")
     if caller.pod is None or monitor_id is None:
         return
     async with system.store.read() as reader:
         given_to = await assigning.find_given(reader, clean(monitor_id))
     if given_to != caller.pod:
-        raise Forbidden("a pod's token is good for the monitors that are given to that pod alone")
+        raise Forbidden("a pod's token is valid for the monitors of that pod only")
 
 
 def _check_pod(caller: Caller, named: str) -> None:

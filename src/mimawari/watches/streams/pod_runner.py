@@ -65,7 +65,7 @@ class PodRunner:
             await self._replace(cluster, pod_name)
 
     async def _replace(self, cluster: Cluster, pod_name: str) -> None:
-        """Delete a pod whose token is good no more; what is wanted is made when it is gone."""
+        """Delete a pod whose token is not valid; raise Transient until it is gone."""
         view = await cluster.find(pod_name)
         if view is None or view.is_over or not is_ours(view) or self.has_token(view):
             return

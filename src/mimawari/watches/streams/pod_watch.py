@@ -67,7 +67,7 @@ class PodWatch:
                     await self._look(view)
 
     async def _renew(self, views: Sequence[PodView]) -> None:
-        """Have pods replaced that were made with another key, or before pods had tokens."""
+        """Replace pods that were made with another key, or before pods had tokens."""
         stale = [one.name for one in views if not one.is_over and not self._runner.has_token(one)]
         # As long as a job holds the key of a pod, its monitors are not ended for want of it.
         jobs = [NewJob(kind=TEND, args={"pod": name}, dedupe_key=key_of(name)) for name in stale]

@@ -34,7 +34,7 @@ def first_of(pod_name: str) -> str:
 
 
 def token_of(pod_name: str, settings: Settings) -> str:
-    """Return the token by which a pod reports; it is made anew each time and kept nowhere."""
+    """Return the token of a pod, computed from the internal key and never stored."""
     return make_token(settings.internal_key.get_secret_value().encode(), pod_name)
 
 
