@@ -65,11 +65,12 @@ class Doors:
 def take_doors(settings: Settings) -> Doors:
     """Take the addresses of the API, and of the inner API where there is a key to it."""
     keys = load_keys(settings)
-    for words in find_short(settings, keys):
-        log.warning("key is short", what="serve", result="served", reason=words)
+    short = find_short(settings, keys)
     taken = listen(settings.host, settings.port)
     internal_key = settings.internal_key.get_secret_value().encode()
     inside = None
     if internal_key:
         inside = listen(settings.internal_host, settings.internal_port, "MIMAWARI_INTERNAL_PORT")
+    for words in short:
+        log.warning("key is short", what="serve", result="served", reason=words)
     return Doors(keys, taken, internal_key, inside)
