@@ -90,7 +90,7 @@ async def fill(store: Store, advance: Callable[[], None]) -> Product:
 async def look(store: Store, product: Product) -> Medians:
     """Read the figures as the API does."""
     async with store.read() as reader:
-        found = await market.find_market(reader, product.id, DAYS, NOW, ZONE)
+        found = await market.find_market(reader, product.id, DAYS, NOW, DEFAULTS)
     return {day.on: day.figures.median_yen for day in found.days if day.figures}
 
 

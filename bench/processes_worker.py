@@ -10,8 +10,8 @@ from mimawari.kernel.clock import RealClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import Job
 from mimawari.kernel.loop import LONGEST
-from mimawari.kernel.signals import Bell
 from mimawari.kernel.signal import ENDS
+from mimawari.kernel.signals import Bell
 from mimawari.kernel.watch import Watch, Watches, task
 from mimawari.kernel.worker import Worker
 

@@ -10,7 +10,8 @@ MimawariError
 ├── LeaseLost               the job is not ours any more: nothing was changed
 ├── StoreDown               the database did not answer: nothing was lost
 └── BadInput                a person can mend this, and the sentence says how
-    └── NotFound            nothing goes by that name
+    ├── NotFound            nothing goes by that name
+    └── Forbidden           the key is good, and not for this
 """
 
 from datetime import datetime
@@ -96,3 +97,10 @@ class NotFound(BadInput):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="not_found")
+
+
+class Forbidden(BadInput):
+    """The caller is authenticated and has no right to this."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="forbidden")

@@ -20,6 +20,8 @@ from tests.conftest import Databases
 from tests.servers import postgres_server
 
 RATE = 60
+GUESSES = 5
+"""How many wrong keys a minute are looked at, where so many requests may be made."""
 MINUTE = timedelta(minutes=1)
 MERGED_WITHIN_SECONDS = 5.0
 NO_JOB = "00000000-0000-7000-8000-000000000000"
@@ -98,16 +100,31 @@ async def test_a_read_is_counted_while_the_database_stands_still(tmp_path: Path)
                 await asyncio.to_thread(server.thaw)
 
 
-async def test_wrong_keys_are_counted_by_address_and_cost_others_nothing(
-    pair: list[Api],
+async def test_wrong_keys_are_counted_by_address_and_cost_those_who_are_known_nothing(
+    pair: list[Api], clock: VirtualClock
 ) -> None:
-    assert await burst(pair, RATE, "wrong") == {401: RATE, 429: RATE}
+    assert await burst(pair, 1) == {404: 2}
+    # Each of the two processes has seen the right key once, which was not known either.
+    assert await burst(pair, RATE, "wrong") == {401: GUESSES - 2, 429: 2 * RATE - GUESSES + 2}
+    assert await burst(pair, 1) == {404: 2}
+    await clock.advance(MINUTE)
+    assert await burst(pair, RATE, "wrong") == {401: GUESSES, 429: 2 * RATE - GUESSES}
+
+
+async def test_a_right_key_among_too_many_wrong_ones_is_not_looked_at(pair: list[Api]) -> None:
+    assert (await burst(pair, RATE, "wrong"))[401] == GUESSES
+    # What is refused must not tell a right guess from a wrong one.
+    assert await burst(pair, 1, OTHER_KEY) == await burst(pair, 1, "wrong") == {429: 2}
+
+
+async def test_a_missing_key_is_no_guess(pair: list[Api]) -> None:
+    assert await burst(pair, RATE // 2, "") == {401: RATE}
     assert await burst(pair, 1) == {404: 2}
 
 
 async def test_nobody_changes_the_address_they_are_counted_by(pair: list[Api]) -> None:
     headers = {"X-API-Key": "wrong"}
-    forwarded = [{**headers, "X-Forwarded-For": f"10.0.0.{n}"} for n in range(RATE)]
+    forwarded = [{**headers, "X-Forwarded-For": f"10.0.0.{n}"} for n in range(GUESSES)]
     for given in forwarded:
         response = await pair[0].http.get("/api/status", headers=given)
         check_error(response, 401, "unauthorized")

@@ -59,6 +59,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "incident_after": ("1", 1),
     "incident_remind": ("7d", timedelta(days=7)),
     "public_url": ("https://watch.example/", "https://watch.example"),
+    "trusted_proxies": ("10.0.0.7, fd00::/8", ("10.0.0.7", "fd00::/8")),
     "is_demo": ("true", True),
     "contact": ("mailto:ann@example.com", "mailto:ann@example.com"),
     "allow_hosts": ("127.0.0.1:80, 10.0.0.0/8,", ("127.0.0.1:80", "10.0.0.0/8")),
@@ -120,7 +121,6 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "gateway_url": ("http://gateway:8086", "http://gateway:8086"),
     "kubernetes_namespace": ("stream-monitor", "stream-monitor"),
     "kubernetes_image": ("registry.example/mimawari:1", "registry.example/mimawari:1"),
-    "kubernetes_secret": ("other-secret", "other-secret"),
     "kubernetes_pull_secrets": ("one, two", ("one", "two")),
     "kubernetes_start_for": ("1m", timedelta(minutes=1)),
     "tls_cert": ("/tls/tls.crt", Path("/tls/tls.crt")),
@@ -253,6 +253,12 @@ BAD = [
     ("MIMAWARI_INCIDENT_AFTER", "0"),
     ("MIMAWARI_INCIDENT_REMIND", "0s"),
     ("MIMAWARI_PUBLIC_URL", "https://host/path"),
+    ("MIMAWARI_PUBLIC_URL", "https://[::1"),
+    ("MIMAWARI_PUBLIC_URL", "https://host:99999"),
+    ("MIMAWARI_PUBLIC_URL", "https://:443"),
+    ("MIMAWARI_TRUSTED_PROXIES", "*"),
+    ("MIMAWARI_TRUSTED_PROXIES", "proxy.example"),
+    ("MIMAWARI_TRUSTED_PROXIES", "10.0.0.1/8"),
 ]
 
 

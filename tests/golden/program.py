@@ -15,20 +15,26 @@ import typer
 from starlette.routing import Route
 
 from mimawari import log
+from mimawari.app.addresses import Hosts
 from mimawari.app.answering import take_doors
 from mimawari.app.api import make_app, make_internal_app
 from mimawari.app.cli import app
-from mimawari.app.ops import opened
+from mimawari.app.guesses import Guesses
+from mimawari.app.ops import System, opened
+from mimawari.kernel.rights import make_token
 from mimawari.settings import load_settings
+from mimawari.store.sql.rates import SqlRates
 from mimawari.watches import INSTALLED
 from mimawari.web.pages import PAGES
-from mimawari.web.site import make_site
+from mimawari.web.site import Site, make_site
 
 ROOT = Path(__file__).parents[2]
 """Commands name files from here."""
 MOMENT = "2026-02-14T14:05:30+00:00"
 """When all golden data are read; the dumps were made just before."""
-KEY, INTERNAL_KEY = "golden-key", "golden-internal-key"
+KEY, INTERNAL_KEY = "golden-key-of-the-tests", "golden-internal-key-of-the-tests"
+POD_TOKEN = make_token(INTERNAL_KEY.encode(), "stream-monitor-1")
+"""The token of the pod that the requests to the internal API are sent as."""
 SITE = "http://127.0.0.1:18085"
 """The address of the simulated sites in the dumps; no server is needed there."""
 VARIABLES: Mapping[str, str] = {
@@ -158,10 +164,16 @@ async def describe() -> Described:
             make_internal_app(system, b"a").openapi(),
             [
                 route.path
-                for route in make_site(system, (b"a",), PAGES).routes
+                for route in make_site(_site(system), PAGES).routes
                 if isinstance(route, Route) and "GET" in (route.methods or ())
             ],
         )
+
+
+def _site(system: System) -> Site:
+    """Return what the pages stand on; nobody asks them for anything."""
+    guesses = Guesses(SqlRates(system.store.database), system.clock)
+    return Site(system, (b"a",), Hosts(system.settings.public_url), guesses)
 
 
 def list_json_commands() -> list[str]:

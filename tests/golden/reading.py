@@ -15,7 +15,7 @@ import httpx2
 
 from tests.golden.normal import make_normal
 from tests.golden.pages import read_text
-from tests.golden.program import INTERNAL_KEY, KEY, Doors, environment, run, serving
+from tests.golden.program import KEY, POD_TOKEN, Doors, environment, run, serving
 
 HERE = Path(__file__).parent
 REQUESTS = HERE / "requests"
@@ -90,7 +90,7 @@ async def _request_apis(doors: Doors, requests: Sequence[Request], responses: Re
     """Request the routes of the public and the internal API."""
     async with (
         _client(doors.public, {"X-API-Key": KEY}) as public,
-        _client(doors.internal, {"X-Internal-API-Key": INTERNAL_KEY}) as internal,
+        _client(doors.internal, {"X-Internal-API-Key": POD_TOKEN}) as internal,
     ):
         for request in requests:
             client = public if request.shelf == "api" else internal

@@ -20,7 +20,7 @@ from tests.kernel.rounds import asleep, running
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
 MICROSECOND = timedelta(microseconds=1)
-QUIET = Report(0, 0, 0, 0, 0, 0, 0)
+QUIET = Report(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 @task("t", lease="1m", attempts=1)
@@ -220,6 +220,7 @@ async def test_retention_is_as_told_and_the_report_counts_everything(
         await told(store, clock, delivered=delivered)
     await store.cache.set("k", b"v", MINUTE)
     await store.limiter.hold("l", clock.now() + timedelta(seconds=1), "asked to wait")
+    await store.sessions.offer("a link", MINUTE)
     await put(store, "x")
     await put(store)
     await claim(store)
@@ -234,6 +235,7 @@ async def test_retention_is_as_told_and_the_report_counts_everything(
         forgotten_events=2,
         forgotten_values=1,
         forgotten_pauses=1,
+        forgotten_sessions=1,
     )
     assert (await found(store, fresh)).state == State.DONE
 

@@ -256,6 +256,21 @@ class Stage:
         return monitor_id
 
 
+async def stop_all(stage: Stage) -> None:
+    """Stop all monitors, and wait until no pod is left."""
+    active = await stage.http.get("/api/v1/monitors?limit=500")
+    ids = [one["monitor_id"] for one in active.json()["monitors"]]
+    await asyncio.gather(
+        *(stage.http.delete(f"/api/v1/monitors/{one}", timeout=2 * PATIENCE_SECONDS) for one in ids)
+    )
+    await stage.until(lambda: has_no_pods(stage), 2 * PATIENCE_SECONDS)
+
+
+async def has_no_pods(stage: Stage) -> bool:
+    """Say whether no pod of a monitor is left."""
+    return not await stage.pods()
+
+
 @asynccontextmanager
 async def open_stage(url: str, folder: Path, **settings: str) -> AsyncIterator[Stage]:
     """Set up a cluster with the chart in it, a world and a gateway with its own token only."""

@@ -11,6 +11,7 @@ from tests.kube.ground import CHART, GIVEN, NAMESPACE, SECRETS, helm
 
 SCALED = ("--set", "workers.scaling=hpa")
 KEDA = ("--set", "workers.scaling=keda")
+SET_URL = ("--set", "gateway.publicUrl=https://watch.example")
 FILES = {
     *("deployment-api.yaml", "service.yaml", "configmap.yaml", "secret.yaml"),
     *("serviceaccount.yaml", "role.yaml", "rolebinding.yaml", "hpa.yaml"),
@@ -113,6 +114,28 @@ def test_workers_are_scaled_by_the_depth_of_the_queue_where_keda_is() -> None:
         "spec"
     ]["triggers"]
     assert trigger["metadata"]["address"] == "redis:6379"
+
+
+@pytest.mark.parametrize(
+    ("words", "url", "proxies"),
+    [
+        ((), "http://stream-monitor-gateway:8084", ""),
+        (("--set", "name=x,gateway.service.port=80"), "http://x-gateway:80", ""),
+        (
+            (*SET_URL, "--set", "gateway.trustedProxies=10.0.0.0/8"),
+            "https://watch.example",
+            "10.0.0.0/8",
+        ),
+        (("--set", "config.MIMAWARI_PUBLIC_URL=https://a.example"), "https://a.example", ""),
+    ],
+)
+def test_the_gateway_knows_its_own_name_once(
+    words: tuple[str, ...], url: str, proxies: str
+) -> None:
+    text = helm("template", "sm", str(CHART), *GIVEN, *words, "-s", "templates/configmap.yaml")
+    assert text.count("MIMAWARI_PUBLIC_URL:") == text.count("MIMAWARI_TRUSTED_PROXIES:") == 1
+    given = yaml.safe_load(text)["data"]
+    assert (given["MIMAWARI_PUBLIC_URL"], given["MIMAWARI_TRUSTED_PROXIES"]) == (url, proxies)
 
 
 def test_the_internal_port_is_for_pods_of_monitors_alone() -> None:

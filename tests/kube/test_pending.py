@@ -9,8 +9,7 @@ from mimawari.net.cluster import view_of
 from mimawari.watches.streams.pods import name_pod
 from tests.captured import on_kubernetes
 from tests.faults.world import FULL
-from tests.kube.ground import API_KEYS, Stage
-from tests.kube.test_pods import stop_all
+from tests.kube.ground import API_KEYS, Stage, stop_all
 
 WHY = "ImagePullBackOff: Back-off pulling image"
 PULLING = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,15 +16,20 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Pod, Secret
+from pydantic import SecretStr
 
 from mimawari.errors import Transient
+from mimawari.kernel.clock import RealClock
+from mimawari.kernel.rights import make_token
 from mimawari.net.cluster import Cluster, Stale
+from mimawari.settings import Settings
 from mimawari.sim.hooks import KEY
+from mimawari.watches.streams.pod_runner import PodRunner
 from mimawari.watches.streams.pods import LABELS, PORT, name_pod
 from mimawari.watches.streams.sync import new_monitor_id
 from tests.captured import on_kubernetes
 from tests.faults.world import FULL
-from tests.kube.ground import API_KEYS, CHART, GIVEN, INNER_KEY, NAMESPACE, Stage, helm
+from tests.kube.ground import API_KEYS, CHART, GIVEN, INNER_KEY, NAMESPACE, Stage, helm, stop_all
 
 pytestmark = on_kubernetes
 REPORT = "Startup Reconciliation Report"
@@ -107,15 +112,17 @@ async def test_8_7_a_pod_answers_whoever_asks_after_its_health(stage: Stage) -> 
         assert reply.status_code == 200
 
 
-async def test_a_pod_holds_the_internal_key_and_no_other_credentials(stage: Stage) -> None:
+async def test_a_pod_holds_a_token_of_its_own_and_no_other_credentials(stage: Stage) -> None:
     monitor_id = await stage.watched("secrets0001")
     process = stage.kubelet.pods[name_pod(monitor_id)].process
     assert process is not None
     pod: Any = (await stage.pods())[name_pod(monitor_id)]
     said = str(pod.spec.to_dict())
-    # What a process was given at its start, and by whom, is seen in the pod; the key by its name.
-    for secret in (KEY, *API_KEYS, INNER_KEY, "postgresql"):
+    # What a process was given at its start, and by whom, is seen in the pod.
+    for secret in (KEY, *API_KEYS, INNER_KEY, "postgresql", "secretKeyRef"):
         assert secret not in said
+    [token] = [one.value for one in pod.spec.containers[0].env if one.name == "INTERNAL_API_KEY"]
+    assert token == make_token(INNER_KEY.encode(), name_pod(monitor_id))
     assert pod.spec.automountServiceAccountToken is False
 
 
@@ -280,21 +287,6 @@ async def test_an_api_server_that_restarts_costs_nothing_and_what_waited_for_it_
     await stage.until_told("server00003", "monitor.error")
 
 
-async def stop_all(stage: Stage) -> None:
-    """Stop all monitors, and wait until no pod is left."""
-    active = await stage.http.get("/api/v1/monitors?limit=500")
-    ids = [one["monitor_id"] for one in active.json()["monitors"]]
-    await asyncio.gather(
-        *(stage.http.delete(f"/api/v1/monitors/{one}", timeout=SECONDS) for one in ids)
-    )
-    await stage.until(lambda: has_no_pods(stage), SECONDS)
-
-
-async def has_no_pods(stage: Stage) -> bool:
-    """Say whether no pod of a monitor is left."""
-    return not await stage.pods()
-
-
 async def begin(stage: Stage) -> dict[str, str]:
     """Have all streams monitored, and wait until each was looked into."""
     seldom = 5 if FULL else 1
@@ -354,6 +346,21 @@ async def test_every_stream_is_analysed_and_told_once_whatever_is_killed(stage: 
         assert (shown.monitor.status, shown.blackouts) == ("monitoring", 1)
     await stop_all(stage)
     assert stage.kubelet.pods == {}
+
+
+async def test_a_pod_with_a_token_of_another_key_is_taken_away_and_one_of_ours_is_left_alone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = name_pod(await stage.watched("renewing000", shots=()))
+    monkeypatch.setenv("KUBECONFIG", str(stage.server.gateway))
+    given: dict[str, Any] = {"streams_runner": "kubernetes", "kubernetes_namespace": NAMESPACE}
+    for key, is_leaving in ((INNER_KEY, False), ("another-inner-key-of-this", True)):
+        settings = Settings(internal_key=SecretStr(key), **given)
+        runner = PodRunner(stage.store, RealClock(), settings)
+        with pytest.raises(Transient, match="replaced") if is_leaving else nullcontext():
+            await runner.tend(name)
+        pod: Any = (await stage.pods()).get(name)
+        assert (pod is None or pod.metadata.deletionTimestamp is not None) is is_leaving
 
 
 async def test_several_streams_share_a_pod_where_a_setting_says_so(stage: Stage) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import select
 from mimawari.app.api import make_internal_app
 from mimawari.ids import new_id
 from mimawari.kernel.clock import VirtualClock
+from mimawari.kernel.rights import make_token
 from mimawari.store.sql import SqlStore
 from mimawari.watches.streams import claiming, sync
 from mimawari.watches.streams.assigning import TEND
@@ -31,6 +32,11 @@ KEY = "the-inner-key"
 PATH = "/internal/v1/monitors"
 
 
+def token_of(pod: str) -> dict[str, str]:
+    """Return what a pod gives as its key."""
+    return {"X-Internal-API-Key": make_token(KEY.encode(), pod)}
+
+
 @dataclass(frozen=True, slots=True)
 class Pods:
     """The internal API as pods see it, and the desk in front of it."""
@@ -41,7 +47,12 @@ class Pods:
     async def claim(self, monitor_id: str, pod: str = "") -> httpx2.Response:
         """Claim a monitor."""
         body = {"pod": pod or name_pod(monitor_id)}
-        return await self.http.post(f"{PATH}/{monitor_id}/claim", json=body)
+        headers = token_of(body["pod"])
+        return await self.http.post(f"{PATH}/{monitor_id}/claim", json=body, headers=headers)
+
+    async def list_of(self, pod: str) -> httpx2.Response:
+        """List what a pod is to run."""
+        return await self.http.get(PATH, params={"pod": pod}, headers=token_of(pod))
 
     async def held(self, monitor_id: str) -> Any:
         """Claim a monitor and insist on it."""
@@ -62,7 +73,8 @@ class Pods:
         }  # fmt: skip
         counted = {"total_segments_analyzed": 5, "blackout_events": 1, "silence_events": 0}
         body = {"status": "monitoring", "statistics": counted, "check": check, **given}
-        return await self.http.put(f"{PATH}/{monitor_id}/status", json=body)
+        headers = token_of(name_pod(monitor_id))
+        return await self.http.put(f"{PATH}/{monitor_id}/status", json=body, headers=headers)
 
     async def told(self, monitor_id: str) -> list[str]:
         """List what is told of a monitor, oldest first."""
@@ -87,7 +99,6 @@ async def pods(
     async with open_desk(await databases.ready(), tmp_path, **given) as desk:
         app = make_internal_app(desk.api.system, KEY.encode())
         async with serve(app) as http:
-            http.headers["X-Internal-API-Key"] = KEY
             yield Pods(http, desk)
 
 
@@ -161,8 +172,11 @@ async def test_a_version_is_good_for_one_report(pods: Pods) -> None:
 
 async def test_a_monitor_is_given_to_its_own_pod_only(pods: Pods) -> None:
     monitor_id = await pods.desk.add(1)
-    check_error(await pods.claim(monitor_id, "stream-monitor-other"), 409, "MONITOR_CLAIMED")
-    check_error(await pods.claim("mon-unknown", "x"), 404, "MONITOR_NOT_FOUND")
+    check_error(await pods.claim(monitor_id, "stream-monitor-other"), 403, "FORBIDDEN")
+    check_error(await pods.claim("mon-unknown", "x"), 403, "FORBIDDEN")
+    with pytest.raises(Fenced, match=f"is given to {name_pod(monitor_id)}, not to another"):
+        async with pods.desk.api.store.edit() as tx:
+            await claiming.claim(tx, monitor_id, "another")
 
 
 async def test_of_a_monitor_that_is_over_nothing_is_taken_and_nobody_has_it(pods: Pods) -> None:
@@ -202,8 +216,7 @@ async def test_monitors_share_pods_while_there_is_room(pods: Pods) -> None:
         given = {row.id: row.pod_name for row in await reader.execute(query)}
     first, third = name_pod(ids[0]), name_pod(ids[2])
     assert given == {ids[0]: first, ids[1]: first, ids[2]: third}
-    reply = await pods.http.get(PATH, params={"pod": first})
-    assert reply.json() == {"monitors": ids[:2]}
+    assert (await pods.list_of(first)).json() == {"monitors": ids[:2]}
 
 
 @pytest.mark.parametrize(
@@ -229,11 +242,13 @@ async def test_a_check_that_cannot_be_used_is_a_sentence(pods: Pods, check: Any)
     assert (await pods.report(monitor_id, version)).status_code == 200
 
 
-async def test_fifty_pods_may_report_every_second(pods: Pods) -> None:
-    monitor_id = await pods.desk.add(1)
-    for _ in range(700):
-        reply = await pods.http.get(PATH, params={"pod": name_pod(monitor_id)})
-        assert reply.status_code == 200
+@pytest.mark.parametrize("pods", [{"rate": 1000}], indirect=True)
+async def test_each_pod_may_report_ten_times_a_second_and_is_counted_by_itself(pods: Pods) -> None:
+    first, second = [name_pod(await pods.desk.add(number)) for number in range(2)]
+    for _ in range(1000):
+        assert (await pods.list_of(first)).status_code == 200
+    check_error(await pods.list_of(first), 429, "RATE_LIMIT_EXCEEDED")
+    assert (await pods.list_of(second)).status_code == 200
 
 
 async def test_the_fence_holds_on_every_engine(store: SqlStore, clock: VirtualClock) -> None:

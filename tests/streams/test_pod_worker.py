@@ -9,15 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import httpx2
 import pytest
 from pydantic import SecretStr
 
 from mimawari.app.api import make_internal_app
-from mimawari.errors import StoreDown
+from mimawari.errors import Forbidden, StoreDown, Wait
 from mimawari.kernel.clock import RealClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.ports import Store
+from mimawari.kernel.rights import make_token
+from mimawari.kernel.values import Grant, Limit
 from mimawari.net.gateway import Gateway, open_gateway, open_ports
 from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
@@ -26,6 +27,7 @@ from mimawari.sim.hooks import KEY, Hooks
 from mimawari.sim.live import RESOLVER, Live
 from mimawari.sim.live_programme import Programme, Shot
 from mimawari.sim.world import World
+from mimawari.sites.youtube import SITE
 from mimawari.watches.streams import watch
 from mimawari.watches.streams.pod import PodWorker
 from mimawari.watches.streams.pods import name_pod
@@ -96,11 +98,16 @@ class Place:
         reply = await self.api.http.get(f"{MONITORS}/{monitor_id}/events")
         return [one["event_type"] for one in reply.json()["events"]][::-1]
 
+    def settings_of(self, monitor_id: str) -> Settings:
+        """Return what a pod goes by, with its own token."""
+        token = SecretStr(make_token(INNER_KEY.encode(), name_pod(monitor_id)))
+        return self.settings.model_copy(update={"internal_key": token})
+
     @asynccontextmanager
     async def worker(self, monitor_id: str, *, is_lossy: bool = False) -> AsyncIterator[PodWorker]:
         """Open what runs in a pod."""
         clock, watches = self.clock, self.api.system.watches
-        async with open_gateway(self.settings) as gateway:
+        async with open_gateway(self.settings_of(monitor_id)) as gateway:
             store = cast("Store", open_ports(gateway, clock))
             async with open_ways(self.settings, store, clock) as ways:
                 http = partial(Fetcher, ways)
@@ -206,37 +213,47 @@ async def test_a_stop_brings_what_is_under_way_to_its_end(place: Place) -> None:
 
 
 async def test_limits_are_those_of_the_gateway(place: Place) -> None:
-    async with httpx2.AsyncClient(
-        base_url=place.settings.gateway_url, headers={"X-Internal-API-Key": INNER_KEY}
-    ) as http:
+    monitor_id = await place.add()
+    async with open_gateway(place.settings_of(monitor_id)) as gateway:
+        limiter = open_ports(gateway, place.clock).limiter
         # Whatever a pod says of it, our own word counts.
-        body = {"name": "streams.resolve", "count": 1_000_000, "per": 1, "caller": "a-pod"}
-        replies = [(await http.post("/internal/v1/limits/acquire", json=body)).json()
-                   for _ in range(2)]  # fmt: skip
-        assert replies[0]["grant_id"]
-        assert replies[1]["wait"]["blocked_by"] == "limit streams.resolve"
-        refused = await http.post("/internal/v1/limits/acquire", json={**body, "count": 0})
-        assert refused.status_code == 422
-        alone = await http.post(
-            "/internal/v1/limits/acquire", json=body, headers={"X-Internal-API-Key": "wrong"}
-        )
-        assert alone.status_code == 401
+        wide = Limit("streams.resolve", 1_000_000, timedelta(seconds=1))
+        assert isinstance(await limiter.acquire(wide, "a-pod"), Grant)
+        wait = await limiter.acquire(wide, "a-pod")
+        assert isinstance(wait, Wait)
+        assert wait.blocked_by == "limit streams.resolve"
 
 
 async def test_breakers_and_what_is_remembered_are_those_of_the_gateway(place: Place) -> None:
-    async with open_gateway(place.settings) as gateway:
-        ports = open_ports(gateway, place.clock)
-        assert await ports.breaker.find("youtube") is None
-        assert await ports.breaker.check("youtube") is None
+    monitor_id = await place.add()
+    origin = place.settings.streams_resolver_url.removesuffix(RESOLVER)
+    async with open_gateway(place.settings_of(monitor_id)) as gateway:
+        ports, site, key = open_ports(gateway, place.clock), SITE.name, f"robots {origin}"
+        assert await ports.breaker.find(site) is None
+        assert await ports.breaker.check(site) is None
         until = place.clock.now() + timedelta(hours=1)
-        policy = place.api.system.watches.breaker("youtube")
-        await ports.breaker.failed("youtube", policy, "blocked", until)
-        kept = await place.api.store.breaker.find("youtube")
-        assert kept == await ports.breaker.find("youtube")
-        await ports.breaker.worked("youtube")
-        assert await ports.cache.get("k") is None
-        await ports.cache.set("k", b"\x00\xff", timedelta(minutes=1))
-        assert await place.api.store.cache.get("k") == b"\x00\xff" == await ports.cache.get("k")
+        policy = place.api.system.watches.breaker(site)
+        await ports.breaker.failed(site, policy, "blocked", until)
+        kept = await place.api.store.breaker.find(site)
+        assert kept == await ports.breaker.find(site)
+        await ports.breaker.worked(site)
+        assert await ports.cache.get(key) is None
+        await ports.cache.set(key, b"\x00\xff", timedelta(minutes=1))
+        assert await place.api.store.cache.get(key) == b"\x00\xff" == await ports.cache.get(key)
         limit = place.api.system.watches.limit("streams.resolve")
         await ports.limiter.hold(limit.name, until, "asked to")
         assert (await place.api.store.limiter.peek(limit)) is not None
+
+
+async def test_a_pod_whose_monitor_is_stopped_has_no_rights_and_ends(place: Place) -> None:
+    monitor_id = await place.add()
+    async with asyncio.timeout(PATIENCE_SECONDS), place.worker(monitor_id) as worker:
+        running = asyncio.create_task(worker.run(is_shared=False))
+        while not worker.is_ready:
+            await asyncio.sleep(0.01)
+        await place.api.http.delete(f"{MONITORS}/{monitor_id}")
+        await running
+    async with open_gateway(place.settings_of(monitor_id)) as gateway:
+        limit = place.api.system.watches.limit("streams.check")
+        with pytest.raises(Forbidden, match="nothing to do"):
+            await open_ports(gateway, place.clock).limiter.acquire(limit, monitor_id)

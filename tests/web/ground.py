@@ -85,6 +85,6 @@ async def open_page(chromium: Chromium, visitor: Browser, locale: str = "en-US")
     """Log somebody in with a real browser, by a link that is good for once."""
     context = await chromium.new_context(locale=locale)
     page = await context.new_page()
-    word = await make_once(visitor.api.store.cache)
+    word = await make_once(visitor.api.store.sessions)
     await page.goto(f"{visitor.api.address}/login?once={word}")
     return page

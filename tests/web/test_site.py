@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 import mimawari.web
-from mimawari.kernel.clock import VirtualClock
-from mimawari.web.session import KEPT_FOR, Sessions, make_once
+from mimawari.web.session import make_once
 from mimawari.web.words import LANGUAGES, choose_language, load_words
 from tests.app.ground import OTHER_KEY
 from tests.conftest import Databases
@@ -37,7 +36,7 @@ async def test_a_key_logs_in_and_another_word_does_not(stranger: Browser) -> Non
 
 
 async def test_a_link_logs_in_once(stranger: Browser) -> None:
-    word = await make_once(stranger.api.store.cache)
+    word = await make_once(stranger.api.store.sessions)
     assert (await stranger.get(f"/login?once={word}")).headers["location"] == "/"
     stranger.http.cookies.clear()
     again = await stranger.get(f"/login?once={word}")
@@ -58,21 +57,6 @@ async def test_a_form_without_its_token_changes_nothing(visitor: Browser) -> Non
     left = await visitor.send("/logout")
     assert left.headers["location"] == "/login"
     assert (await visitor.get("/")).status_code == 303
-
-
-def test_a_session_ends_with_its_time_and_with_its_key() -> None:
-    clock = VirtualClock()
-    sessions = Sessions((b"one", b"two"), clock)
-    cookie = sessions.make(1)
-    assert sessions.find(cookie) is not None
-    assert Sessions((b"one",), clock).find(cookie) is None
-    assert Sessions((b"one", b"other"), clock).find(cookie) is None
-    for spoilt in (None, "", "a.b.c", cookie[:-1], cookie + "0", f"0{cookie[1:]}", "é" * 90):
-        assert sessions.find(spoilt) is None
-    clock.step(KEPT_FOR)
-    assert sessions.find(cookie) is not None
-    clock.step(KEPT_FOR)
-    assert sessions.find(cookie) is None
 
 
 async def test_every_page_is_guarded_and_never_kept(visitor: Browser) -> None:

@@ -4,9 +4,13 @@ import socket
 import ssl
 from dataclasses import dataclass
 
+import structlog
+
+from mimawari.app.addresses import Hosts
 from mimawari.app.allowance import Allowance
 from mimawari.app.api import make_app, make_internal_app
-from mimawari.app.keys import load_keys
+from mimawari.app.guesses import Guesses
+from mimawari.app.keys import find_short, fingerprint, load_keys
 from mimawari.app.listening import Api, listen, start
 from mimawari.app.ops import System
 from mimawari.app.requests_in_hand import noting
@@ -16,7 +20,9 @@ from mimawari.settings import Settings
 from mimawari.store.sql.rates import SqlRates
 from mimawari.web.front import Front
 from mimawari.web.pages import PAGES
-from mimawari.web.site import make_site
+from mimawari.web.site import Site, make_site
+
+log = structlog.get_logger(component="serve")
 
 
 def start_api(
@@ -27,14 +33,16 @@ def start_api(
     record: RunningRecord | None = None,
 ) -> Api:
     """Serve the API and the pages on a socket."""
-    rates = SqlRates(system.store.database)
+    rates, clock, settings = SqlRates(system.store.database), system.clock, system.settings
+    hosts = Hosts(settings.public_url)
     front = Front(
         make_app(system, api_keys),
-        make_site(system, api_keys, PAGES),
-        Allowance(rates, system.clock, system.settings.api_rate),
+        make_site(Site(system, api_keys, hosts, Guesses(rates, clock)), PAGES),
+        Allowance(rates, clock, settings.api_rate),
         system.reporter,
+        hosts,
     )
-    return start(noting(front, record), taken, tls)
+    return start(noting(front, record), taken, tls, proxies=settings.trusted_proxies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,10 @@ class Doors:
         scheme = "https" if self.tls else "http"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
+    async def end_sessions(self, system: System) -> None:
+        """End the sessions of keys that are no more."""
+        await system.store.sessions.end_without(list(map(fingerprint, self.keys)))
+
     def answer(self, system: System, record: RunningRecord | None = None) -> list[Api]:
         """Answer at each door."""
         apis = [start_api(system, self.keys, self.taken, self.tls, record)]
@@ -67,9 +79,12 @@ def take_doors(settings: Settings) -> Doors:
     """Take the addresses of the API, and of the inner API where there is a key to it."""
     keys = load_keys(settings)
     tls = load_tls(settings)
+    short = find_short(settings, keys)
     taken = listen(settings.host, settings.port)
     internal_key = settings.internal_key.get_secret_value().encode()
     inside = None
     if internal_key:
         inside = listen(settings.internal_host, settings.internal_port, "MIMAWARI_INTERNAL_PORT")
+    for words in short:
+        log.warning("key is short", what="serve", result="served", reason=words)
     return Doors(keys, taken, internal_key, inside, tls)

@@ -5,18 +5,22 @@ from pkgutil import resolve_name
 from typing import Annotated, Any
 
 from annotated_types import Ge, Le
-from fastapi import APIRouter, FastAPI, Path, Query, Request, Security
+from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Security
 from fastapi.security import APIKeyHeader
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.exceptions import HTTPException
 
 from mimawari import __version__
+from mimawari.app.addresses import Hosts
 from mimawari.app.allowance import Allowance
 from mimawari.app.api_ports import router as ports
-from mimawari.app.edge import Edge, Lock, Owed
+from mimawari.app.api_sessions import router as sessions
+from mimawari.app.edge import ApiLock, Doorkeeper, Edge, InternalLock, Lock, Owed
 from mimawari.app.envelope import Described, errors, errors_as, install
+from mimawari.app.guesses import Guesses
 from mimawari.app.ops import System
 from mimawari.app.readiness import Readiness
+from mimawari.edges.rights import check_route
 from mimawari.edges.routes import SystemOf
 from mimawari.errors import NotFound
 from mimawari.kernel.job import JobView, State
@@ -30,7 +34,7 @@ CALLS_A_MINUTE = 600
 
 _key = APIKeyHeader(name="X-API-Key", auto_error=False, description="One of the API keys.")
 _internal_key = APIKeyHeader(
-    name="X-Internal-API-Key", auto_error=False, description="The key of the internal API."
+    name="X-Internal-API-Key", auto_error=False, description="A pod's token, or the internal key."
 )
 JobId = Annotated[str, Path(pattern="^[0-9a-f-]{36}$", description="A job's id.")]
 Name = Annotated[str, Query(min_length=1, max_length=190, pattern=r"^[^\x00-\x1f]+$")]
@@ -215,6 +219,7 @@ def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
     """Make the API with every watch's routes, behind its edge."""
     app = _bare_app(system)
     app.include_router(jobs, tags=["jobs"])
+    app.include_router(sessions, tags=["sessions"], dependencies=[Security(_key)])
     for watch in system.watches.all:
         if watch.router:
             app.include_router(
@@ -223,25 +228,26 @@ def make_app(system: System, api_keys: tuple[bytes, ...]) -> FastAPI:
                 dependencies=[Security(_key)],
                 responses=_errors_of(watch),
             )
-    _guard(app, system, Lock("X-API-Key", api_keys))
+    _guard(app, system, ApiLock(api_keys), hosts=Hosts(system.settings.public_url))
     return app
 
 
 def make_internal_app(system: System, key: bytes) -> FastAPI:
-    """Make the API by which this installation's own parts report, behind a key of its own."""
+    """Make the API by which this installation's own parts report, each by its own rights."""
     app = _bare_app(system)
-    app.include_router(ports, tags=["ports"], dependencies=[Security(_internal_key)])
+    locked = [Security(_internal_key), Depends(check_route)]
+    app.include_router(ports, tags=["ports"], dependencies=locked)
     for watch in system.watches.all:
         if watch.internal_router:
             app.include_router(
                 resolve_name(watch.internal_router),
                 tags=[watch.name],
-                dependencies=[Security(_internal_key)],
-                responses=_errors_of(watch),
+                dependencies=locked,
+                responses=_errors_of(watch) | {403: errors(403)[403]},
             )
-    # All pods share one key, and each of them reports every few seconds.
-    rate = max(system.settings.api_rate, system.settings.streams_most * CALLS_A_MINUTE)
-    _guard(app, system, Lock("X-Internal-API-Key", (key,)), rate)
+    # Each pod is counted by itself, and reports every few seconds for each of its monitors.
+    rate = max(system.settings.api_rate, system.settings.streams_per_pod * CALLS_A_MINUTE)
+    _guard(app, system, InternalLock(key), rate)
     return app
 
 
@@ -264,7 +270,9 @@ def _bare_app(system: System) -> FastAPI:
     return app
 
 
-def _guard(app: FastAPI, system: System, lock: Lock, rate: int | None = None) -> None:
+def _guard(
+    app: FastAPI, system: System, lock: Lock, rate: int | None = None, hosts: Hosts | None = None
+) -> None:
     """Put the edge before an app, with the manners of every watch."""
     install(app)
     rates, clock = SqlRates(system.store.database), system.clock
@@ -273,10 +281,12 @@ def _guard(app: FastAPI, system: System, lock: Lock, rate: int | None = None) ->
         for watch in system.watches.all
         if watch.manners is not None
     ]
+    api_rate = system.settings.api_rate
     app.add_middleware(
         Edge,
-        lock=lock,
-        allowance=Allowance(rates, clock, rate or system.settings.api_rate),
+        doorkeeper=Doorkeeper(lock, Guesses(rates, clock), api_rate),
+        allowance=Allowance(rates, clock, rate or api_rate),
         reporter=system.reporter,
         owed=owed,
+        hosts=hosts,
     )

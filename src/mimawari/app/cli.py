@@ -10,7 +10,14 @@ from typing import Annotated
 import typer
 
 from mimawari import __version__, show
-from mimawari.app import commands_db, commands_files, commands_jobs, commands_sim, doctor
+from mimawari.app import (
+    commands_db,
+    commands_files,
+    commands_jobs,
+    commands_sessions,
+    commands_sim,
+    doctor,
+)
 from mimawari.app.keys import key_file
 from mimawari.app.ops import System, place
 from mimawari.app.presence import list_processes
@@ -33,6 +40,7 @@ app = typer.Typer(
 )
 app.add_typer(commands_db.app, name="db")
 app.add_typer(commands_jobs.app, name="jobs")
+app.add_typer(commands_sessions.app, name="sessions")
 app.add_typer(commands_sim.app, name="sim")
 app.command()(commands_files.apply)
 app.command()(commands_files.export)
@@ -131,10 +139,11 @@ def link() -> None:
 
     async def work() -> str:
         async with system() as opened:
-            return await make_once(opened.store.cache)
+            return await make_once(opened.store.sessions)
 
     found = settings()
-    show.say(f"{found.scheme}://{found.host}:{found.port}/login?once={run(work())}")
+    place = found.public_url or f"{found.scheme}://{found.host}:{found.port}"
+    show.say(f"{place}/login?once={run(work())}")
 
 
 @app.command(name="why")

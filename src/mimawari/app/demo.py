@@ -199,7 +199,7 @@ async def _served(world: World, taken: socket.socket) -> AsyncIterator[None]:
 async def _shown(stage: Stage, system: System, address: str | None) -> AsyncIterator[None]:
     """Add what is watched from now on, tell where to look, and let things go wrong."""
     await add_present(system)
-    word = await make_once(system.store.cache, ONCE_FOR * stage.settings.time_scale)
+    word = await make_once(system.store.sessions, ONCE_FOR * stage.settings.time_scale)
     link = f"{address}/login?once={word}"
     _greet(stage, system, link)
     _open_browser(link)

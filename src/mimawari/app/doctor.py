@@ -6,7 +6,7 @@ import sqlite3
 import sys
 
 from mimawari.app.copying import list_tables
-from mimawari.app.keys import key_file
+from mimawari.app.keys import find_short, key_file, load_keys
 from mimawari.app.ops import open_link, open_store, place
 from mimawari.app.reporting import open_outside
 from mimawari.app.tls import check_tls
@@ -83,11 +83,15 @@ def _disk(settings: Settings) -> Check:
 
 
 def _keys(settings: Settings) -> Check:
-    if settings.api_keys:
-        return Check("API keys", ok=True, found="from the environment")
     path = key_file(settings)
-    found = str(path) if path.exists() else f"{path} (made by the first `mimawari serve`)"
-    return Check("API keys", ok=True, found=found)
+    found = "from the environment" if settings.api_keys else str(path)
+    if not settings.api_keys and not path.exists():
+        return Check("API keys", ok=True, found=f"{path} (made by the first `mimawari serve`)")
+    try:
+        short = find_short(settings, load_keys(settings))
+    except BadInput as error:
+        return Check("API keys", ok=False, found=found, advice=str(error))
+    return Check("API keys", ok=True, found=found, advice="; ".join(short))
 
 
 async def _database(settings: Settings) -> list[Check]:

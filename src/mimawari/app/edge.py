@@ -1,24 +1,32 @@
 """The edge: what every request passes before any code of ours looks at it."""
 
-import hashlib
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Protocol
 
 from mimawari.app import keys
-from mimawari.app.allowance import Allowance
+from mimawari.app.addresses import WRONG_HOST, Hosts, address_of, network_of
+from mimawari.app.allowance import PER, Allowance
 from mimawari.app.envelope import envelope_bytes
+from mimawari.app.guesses import MOST_KNOWN, Guesses
 from mimawari.app.strict import check_json
 from mimawari.errors import BadInput, StoreDown
 from mimawari.kernel.ports import Reporter
+from mimawari.kernel.rights import Caller, find_holder
 from mimawari.kernel.values import Trouble
 from mimawari.kernel.watch import Manners
 from mimawari.store.sql.engine import impatient
 
 MOST_BYTES = 1024 * 1024
 READS = frozenset({"GET", "HEAD"})
-OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
+HEALTH = frozenset({"/healthz", "/readyz"})
+OPEN = HEALTH | {"/openapi.json"}
+CALLS_A_GUESS, LEAST_GUESSES = 30, 5
+"""Attempts with unknown keys allowed: one for this many calls allowed, and at least so many."""
+RETRY_SOON = ((b"retry-after", b"5"),)
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -46,11 +54,107 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Lock:
-    """The header that a key is given in, and the keys that fit."""
+class Holder:
+    """Who holds a key."""
 
-    header: str
+    name: str
+    """Identifies the holder in counts and logs; the key itself is never written."""
+    caller: Caller | None = None
+    """The identity, for routes that check it."""
+
+
+class Lock(Protocol):
+    """Knows the keys that are given in a header."""
+
+    @property
+    def header(self) -> str:
+        """The header that a key is given in."""
+        ...
+
+    def find(self, given: bytes) -> Holder | None:
+        """Return who holds a key; None if it is none of ours."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiLock:
+    """Opened by the API keys."""
+
     keys: tuple[bytes, ...] = field(repr=False)
+    header: str = "X-API-Key"
+
+    def find(self, given: bytes) -> Holder | None:
+        """Return who holds a key; None if it is none of ours."""
+        which = keys.matches(given, self.keys)
+        if which is None:
+            return None
+        return Holder(f"key {keys.fingerprint(self.keys[which])}")
+
+
+@dataclass(frozen=True, slots=True)
+class InternalLock:
+    """Opened by the installation's own key, and by the tokens that are made with it."""
+
+    key: bytes = field(repr=False)
+    header: str = "X-Internal-API-Key"
+
+    def find(self, given: bytes) -> Holder | None:
+        """Return who holds the key or a token; None if it is neither."""
+        caller = find_holder(self.key, given)
+        return None if caller is None else Holder(caller.name, caller)
+
+
+class Doorkeeper:
+    """Authenticates requests and limits how often keys can be guessed."""
+
+    def __init__(self, lock: Lock, guesses: Guesses, rate: int) -> None:
+        self.lock = lock
+        self._guesses = guesses
+        self._most = max(LEAST_GUESSES, rate // CALLS_A_GUESS)
+        self._known: set[tuple[str, str]] = set()
+        self._meeting: dict[tuple[str, str], asyncio.Task[datetime | None]] = {}
+
+    async def find(self, scope: Message) -> Holder | None:
+        """Return the holder of the key; raise Refusal where the network has no attempts left.
+
+        The first use of a key from a network is counted like a wrong key, so that a refusal does
+        not reveal whether the key was right. Later uses are not counted and never refused for it.
+        """
+        given = dict(scope["headers"]).get(self.lock.header.lower().encode(), b"")
+        if not given:
+            return None
+        network, holder = network_of(address_of(scope)), self.lock.find(given)
+        pair = (network, holder.name if holder else "")
+        if pair in self._known:
+            return holder
+        until = await (self._take(network) if holder is None else self._meet(pair))
+        if until is not None:
+            raise _too_many(until - self._guesses.now())
+        return holder
+
+    async def _meet(self, pair: tuple[str, str]) -> datetime | None:
+        """Count the first use of a key from a network once, also for concurrent requests."""
+        if pair not in self._meeting:
+            self._meeting[pair] = asyncio.create_task(self._take(pair[0]))
+            self._meeting[pair].add_done_callback(lambda _: self._meeting.pop(pair, None))
+        until = await asyncio.shield(self._meeting[pair])
+        if until is None:
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
+            self._known.add(pair)
+        return until
+
+    async def _take(self, network: str) -> datetime | None:
+        try:
+            return await self._guesses.take(f"guess {network}", self._most, PER)
+        except StoreDown as error:
+            raise Refusal(503, "store_down", str(error), RETRY_SOON) from error
+
+
+def _too_many(span: timedelta) -> Refusal:
+    seconds = max(1, math.ceil(span.total_seconds()))
+    retry = ((b"retry-after", str(seconds).encode()),)
+    return Refusal(429, "rate_limited", f"too many requests; again in {seconds} s", retry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +166,20 @@ class Owed:
 
 
 class Edge:
-    """ASGI middleware: headers, key, allowance, size and strict JSON, in this order."""
+    """ASGI middleware: headers, host, key, allowance, size and strict JSON, in this order."""
 
     def __init__(
         self,
         app: App,
-        lock: Lock,
+        doorkeeper: Doorkeeper,
         allowance: Allowance,
         reporter: Reporter,
         owed: Sequence[Owed] = (),
+        hosts: Hosts | None = None,
     ) -> None:
         self._app = app
-        self._lock = lock
+        self._doorkeeper = doorkeeper
+        self._hosts = hosts
         self._allowance = allowance
         self._reporter = reporter
         self._owed = owed
@@ -108,19 +214,19 @@ class Edge:
             await refuse(send_guarded, self._worded(scope, bug))
 
     async def _admit(self, scope: Message) -> None:
-        if scope["path"] in OPEN:
+        path = scope["path"]
+        if self._hosts is not None and path not in HEALTH and not self._hosts.allows(scope):
+            raise Refusal(421, "wrong_host", WRONG_HOST)
+        if path in OPEN:
             return
-        lock = self._lock
-        given = dict(scope["headers"]).get(lock.header.lower().encode(), b"")
-        which = keys.matches(given, lock.keys)
-        address = (scope.get("client") or ("unknown", 0))[0]
-        if which is None:
-            await count(self._allowance, f"address {address}", scope["method"])
+        lock, holder = self._doorkeeper.lock, await self._doorkeeper.find(scope)
+        if holder is None:
+            network = network_of(address_of(scope))
+            await count(self._allowance, f"address {network}", scope["method"])
             message = f"give a valid key in the header {lock.header}; see `mimawari doctor`"
             raise Refusal(401, "unauthorized", message, ((b"www-authenticate", b"ApiKey"),))
-        # The key itself is never written anywhere.
-        client = f"key {hashlib.sha256(lock.keys[which]).hexdigest()[:16]}"
-        scope.setdefault("state", {})["client"] = client
+        client = holder.name
+        scope.setdefault("state", {}).update(client=client, caller=holder.caller)
         await count(self._allowance, client, scope["method"])
         owed = self._owed_for(scope)
         if owed is not None and scope["method"] in READS:
@@ -149,9 +255,7 @@ async def count(allowance: Allowance, client: str, method: str) -> None:
             # The request itself will say that the store is down.
             return
     if until is not None:
-        seconds = max(1, math.ceil((until - allowance.now()).total_seconds()))
-        retry = ((b"retry-after", str(seconds).encode()),)
-        raise Refusal(429, "rate_limited", f"too many requests; again in {seconds} s", retry)
+        raise _too_many(until - allowance.now())
 
 
 def _trouble(scope: Message, error: Exception) -> Trouble:

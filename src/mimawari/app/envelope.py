@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
-from mimawari.errors import BadInput, NotFound, StoreDown
+from mimawari.errors import BadInput, Forbidden, NotFound, StoreDown
 from mimawari.text import one_line
 
 
@@ -33,19 +33,22 @@ _FRAMEWORKS = "HTTPValidationError"
 _SENTENCES = {
     400: "the request cannot be read",
     401: "the key in X-API-Key is missing or wrong",
+    403: "the key is good, and not for this",
     404: "nothing goes by that name",
     405: "that method is not allowed here",
     409: "it cannot be done in the state it is in",
     413: "the body is too large",
+    421: "the Host is none under which this is served; MIMAWARI_PUBLIC_URL says which is",
     422: "a value is not allowed",
     429: "too many requests; Retry-After says when to come again",
     503: "the store does not answer; nothing was lost",
 }
+_STATUSES = {NotFound: HTTPStatus.NOT_FOUND, Forbidden: HTTPStatus.FORBIDDEN}
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Document the errors of a route, with those that the edge adds to every route."""
-    all_of_them = {400, 401, 413, 422, 429, 503, *statuses}
+    all_of_them = {400, 401, 413, 421, 422, 429, 503, *statuses}
     return {
         status: {"model": Envelope, "description": _SENTENCES[status]}
         for status in sorted(all_of_them)
@@ -54,7 +57,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def errors_as(meanings: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
     """Document the errors of routes that say themselves what theirs mean."""
-    told = {**{status: _SENTENCES[status] for status in (401, 413, 503)}, **meanings}
+    told = {**{status: _SENTENCES[status] for status in (401, 413, 421, 503)}, **meanings}
     return {status: {"model": Envelope, "description": told[status]} for status in sorted(told)}
 
 
@@ -94,7 +97,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(BadInput)
     async def bad_input(_: Request, error: BadInput) -> JSONResponse:
-        status = 404 if isinstance(error, NotFound) else 422
+        status = next((s for kind, s in _STATUSES.items() if isinstance(error, kind)), 422)
         return JSONResponse(envelope(error.code, str(error)), status)
 
     @app.exception_handler(RequestValidationError)

@@ -3,12 +3,13 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
 import uvicorn
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from mimawari.app.connections import Connection, Connections, Deadlines, most_connections
 from mimawari.app.edge import App
@@ -55,9 +56,15 @@ def start(
     taken: socket.socket,
     tls: ssl.SSLContext | None = None,
     *,
+    proxies: Sequence[str] = (),
     connections: Connections | None = None,
 ) -> Api:
-    """Answer on a socket, encrypted if asked for; the task ends soon after `should_exit` is set."""
+    """Answer on a socket, encrypted if asked for; the task ends soon after `should_exit` is set.
+
+    X-Forwarded-For and X-Forwarded-Proto are read from trusted proxies only: clients can set them.
+    """
+    if proxies:
+        app = cast("App", ProxyHeadersMiddleware(cast("Any", app), list(proxies)))
     if connections is None:
         connections = Connections(most_connections(), Deadlines())
     connection = partial(Connection, connections=connections)
@@ -70,7 +77,6 @@ def start(
         log_config=None,
         access_log=False,
         server_header=False,
-        # Whom we count is who connects: anybody can write X-Forwarded-For.
         proxy_headers=False,
         timeout_graceful_shutdown=5,
     )

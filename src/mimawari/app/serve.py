@@ -20,6 +20,7 @@ from mimawari.app.process_guard import ProcessGuard
 from mimawari.app.reporting import open_reporter
 from mimawari.app.roles import Role
 from mimawari.app.running_record import RunningRecord, open_record
+from mimawari.errors import StoreDown
 from mimawari.kernel.deliverer import Deliverer, in_the_log
 from mimawari.kernel.janitor import Janitor, Retention
 from mimawari.kernel.ports import Reporter
@@ -137,6 +138,7 @@ async def serve(
             parts.append(asyncio.create_task(presence, name="presence"))
             apis = doors.answer(system, record) if doors else []
             if doors:
+                parts.append(asyncio.create_task(_end_sessions(doors, system)))
                 parts += [asyncio.create_task(_open(watch, system)) for watch in system.watches.all]
             async with around(system, doors.address if doors else None):
                 await stop.wait()
@@ -181,6 +183,12 @@ def _take_doors(settings: Settings) -> "Doors":
     from mimawari.app.answering import take_doors  # noqa: PLC0415
 
     return take_doors(settings)
+
+
+async def _end_sessions(doors: "Doors", system: System) -> None:
+    # A session whose key is gone is ended when it is used, too.
+    with suppress(StoreDown):
+        await doors.end_sessions(system)
 
 
 async def _open(watch: Watch, system: System) -> None:

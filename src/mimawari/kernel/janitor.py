@@ -11,6 +11,7 @@ from mimawari.kernel.job import State, Want
 from mimawari.kernel.ports import Clock, Reporter, Store
 from mimawari.kernel.reporting import LOG, burial
 from mimawari.kernel.rescue import rescue
+from mimawari.kernel.sessions import KEPT_FOR
 from mimawari.kernel.watch import Watches
 from mimawari.text import format_duration
 
@@ -42,6 +43,7 @@ class Report:
     forgotten_events: int
     forgotten_values: int
     forgotten_pauses: int
+    forgotten_sessions: int
 
 
 class Janitor:
@@ -94,6 +96,7 @@ class Janitor:
             forgotten_events=await self._store.outbox.purge(now - keep.events),
             forgotten_values=await self._store.cache.purge(now),
             forgotten_pauses=await self._store.pauses.purge(now - keep.events),
+            forgotten_sessions=await self._store.sessions.purge(now - KEPT_FOR),
         )
         every = format_duration(self._every)
         log.info("janitor made its round", result="done", next=every, **asdict(report))

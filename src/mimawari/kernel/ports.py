@@ -13,18 +13,18 @@ from mimawari.kernel.clock import Mark
 from mimawari.kernel.job import End, Job, JobView, Lease, NewJob, State, Turn, Want
 from mimawari.kernel.not_found import NotFoundRuns, NotFoundTx
 from mimawari.kernel.outbox import Outbox
+from mimawari.kernel.sessions import Sessions
 from mimawari.kernel.signals import Signal
+from mimawari.kernel.streaks import Streaks
 from mimawari.kernel.values import (
     BreakerPolicy,
     BreakerView,
     Entry,
-    Failed,
     Grant,
     Limit,
     Move,
     Note,
     Pause,
-    Streak,
     Trouble,
 )
 
@@ -192,22 +192,6 @@ class Pauses(Protocol):
         """Forget pauses that were over before a time; say how many."""
 
 
-class Streaks(Protocol):
-    """Failures in a row of targets and kinds, over all processes and restarts."""
-
-    async def count(self, failed: Sequence[Failed]) -> None:
-        """Add failures to the streaks of their subjects."""
-
-    async def end(self, subjects: Collection[str]) -> None:
-        """Forget the streaks of subjects of which a job went well."""
-
-    async def list(self) -> list[Streak]:
-        """List all streaks, the newest failure first."""
-
-    async def purge(self, before: datetime) -> int:
-        """Forget streaks whose last failure was before a time; say how many."""
-
-
 class Cursor(Protocol):
     """Where a reader has come to; moved by the commit that keeps what was read."""
 
@@ -327,6 +311,10 @@ class Store(Protocol):
     @property
     def not_found(self) -> NotFoundRuns:
         """The runs of 404s."""
+
+    @property
+    def sessions(self) -> Sessions:
+        """Who is logged in."""
 
     @property
     def cursor(self) -> Cursor:

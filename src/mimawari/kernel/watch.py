@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mimawari.errors import BadInput
 from mimawari.kernel.job import Args, Job
 from mimawari.kernel.ports import Clock, Reader, Store
+from mimawari.kernel.rights import PodRights
 from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.settings import DEFAULTS, Settings
 from mimawari.text import parse_duration, parse_durations
@@ -143,6 +144,7 @@ class Watch:
     """Where its routes are, as `module:name`: they are loaded only where an API is served."""
     internal_router: str = ""
     """Where the routes are that only this installation's own parts may use."""
+    pod_rights: Callable[[Settings], PodRights] | None = None
     declared: str = ""
     """How its targets stand in a file of all, as `module:name`."""
     manners: Manners | None = None
@@ -206,6 +208,12 @@ class Watches:
     def control(self, site: str) -> "Control | None":
         """Find how to check a site's 404s; None if its pages cannot go."""
         return self._controls.get(site)
+
+    @property
+    def pod_rights(self) -> tuple[PodRights, ...]:
+        """The rights of the pods of every watch that has some."""
+        found = (watch.pod_rights for watch in self.all)
+        return tuple(make(self.settings) for make in found if make is not None)
 
     def limits_of(self, kind: str) -> tuple[Limit, ...]:
         """List the limits that jobs of a kind may wait for: those that carry its name."""

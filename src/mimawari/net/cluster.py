@@ -1,7 +1,7 @@
 """The pods of a Kubernetes namespace: made, deleted, listed and watched."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -10,7 +10,7 @@ from typing import Any, cast
 import httpx2
 from lightkube import AsyncClient, KubeConfig
 from lightkube.core.exceptions import ConfigError
-from lightkube.models.core_v1 import PodStatus
+from lightkube.models.core_v1 import EnvVar, PodStatus
 from lightkube.resources.core_v1 import Pod
 
 from mimawari.errors import BadInput, Transient
@@ -41,6 +41,8 @@ class PodView:
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The variables that its containers are given in plain words."""
     phase: str = "Unknown"
     reason: str | None = None
     message: str | None = None
@@ -172,6 +174,11 @@ def _status(error: httpx2.HTTPStatusError) -> int:
     return error.response.status_code
 
 
+def _list_env(pod: Pod) -> Sequence[EnvVar]:
+    containers = pod.spec.containers if pod.spec else []
+    return [one for container in containers for one in container.env or []]
+
+
 def view_of(pod: Pod) -> PodView:
     """Read what the cluster tells of a pod."""
     meta, status = pod.metadata, pod.status
@@ -179,6 +186,7 @@ def view_of(pod: Pod) -> PodView:
     return PodView(
         name=meta.name or "",
         labels=dict(meta.labels or {}),
+        env={one.name: one.value for one in _list_env(pod) if one.value is not None},
         phase=(status.phase if status else None) or "Unknown",
         reason=status.reason if status else None,
         message=status.message if status else None,

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from mimawari.errors import BadInput, StoreDown, Wait
+from mimawari.errors import BadInput, Forbidden, StoreDown, Wait
 from mimawari.kernel.ports import Clock
 from mimawari.kernel.values import BreakerPolicy, BreakerView, Grant, Limit
 from mimawari.settings import Settings
@@ -40,6 +40,8 @@ class Gateway:
         code, words = _told(reply)
         if reply.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR or reply.status_code in _LATER:
             raise StoreDown(f"the gateway answers {reply.status_code}: {words}")
+        if reply.status_code == HTTPStatus.FORBIDDEN:
+            raise Forbidden(words)
         raise BadInput(words, code=code)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -72,10 +74,6 @@ def _moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-def _seconds(span: timedelta | None) -> float | None:
-    return None if span is None else span.total_seconds()
-
-
 def _wait(told: Mapping[str, Any] | None) -> Wait | None:
     if told is None:
         return None
@@ -93,10 +91,8 @@ class GatewayLimiter:
         """Give leave for one request now, or say until when and why there is none."""
         # Leave counts from before it was asked for: it is never used when it has run out there.
         mark = self._clock.mark()
-        body = {
-            "name": limit.name, "count": limit.count, "per": _seconds(limit.per),
-            "apart": _seconds(limit.apart), "caller": caller,
-        }  # fmt: skip
+        # The gateway knows the count and the window of the limit.
+        body = {"name": limit.name, "caller": caller}
         told = await self._gateway.post("/limits/acquire", body)
         wait = _wait(told.get("wait"))
         if wait is not None:
@@ -167,7 +163,7 @@ class GatewayCache:
 
     async def set(self, key: str, value: bytes, ttl: timedelta) -> None:
         """Keep a value for a while."""
-        body = {"key": key, "value": b64encode(value).decode(), "ttl": _seconds(ttl)}
+        body = {"key": key, "value": b64encode(value).decode(), "ttl": ttl.total_seconds()}
         await self._gateway.post("/cache/set", body)
 
 

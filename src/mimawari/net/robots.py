@@ -29,6 +29,21 @@ FOUND, MISSED = b"+", b"-"
 log = structlog.get_logger(component="robots")
 
 
+def origin_of(url: httpx2.URL) -> str:
+    """Return the scheme, host and port of an address, which share one robots.txt."""
+    return f"{url.scheme}://{url.netloc.decode('ascii')}"
+
+
+def key_of(origin: str) -> str:
+    """Name an origin's robots.txt in the cache."""
+    return f"robots {origin}"
+
+
+def limit_of(origin: str) -> Limit:
+    """Return how often an origin's robots.txt may be asked for."""
+    return Limit(f"robots {origin}", A_MINUTE, timedelta(minutes=1))
+
+
 class Rules:
     """One origin's wishes."""
 
@@ -75,7 +90,7 @@ class Robots:
 
     async def _find(self, url: httpx2.URL, caller: str) -> Rules:
         """Find an origin's rules; those who need the same ones at once ask once."""
-        origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        origin = origin_of(url)
         async with self._turns.setdefault(origin, asyncio.Lock()):
             rules, until = self._kept.get(origin, (None, self.clock.now()))
             if rules is None or until <= self.clock.now():
@@ -86,7 +101,7 @@ class Robots:
 
     async def _read(self, origin: str, caller: str) -> bytes:
         """Return the file as it is remembered, also by other processes, or ask for it."""
-        key = f"robots {origin}"
+        key = key_of(origin)
         while (kept := await self.store.cache.get(key)) is None:
             leave = await self._leave(origin, caller)
             if leave is None:
@@ -103,8 +118,7 @@ class Robots:
 
     async def _leave(self, origin: str, caller: str) -> Grant | None:
         """Take leave for one request; None after a short wait, in which another may have asked."""
-        limit = Limit(f"robots {origin}", A_MINUTE, timedelta(minutes=1))
-        leave = await self.store.limiter.acquire(limit, caller)
+        leave = await self.store.limiter.acquire(limit_of(origin), caller)
         if isinstance(leave, Grant):
             return leave
         span = leave.until - self.clock.now()

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from platformdirs import user_data_path
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     AwareDatetime,
     Field,
@@ -25,7 +26,16 @@ from mimawari.settings.notify import NotifySettings
 from mimawari.settings.prices import PricesSettings
 from mimawari.settings.rentals import RentalsSettings
 from mimawari.settings.streams import StreamsSettings
-from mimawari.settings.types import Address, Dsn, Duration, SecretWord, Whole, Words, named
+from mimawari.settings.types import (
+    Address,
+    Dsn,
+    Duration,
+    SecretWord,
+    Whole,
+    Words,
+    check_networks,
+    named,
+)
 
 FILE = "mimawari.db"
 
@@ -72,6 +82,12 @@ class Settings(
         le=65535,
         validation_alias=named("MIMAWARI_PORT"),
         description="The port the API listens on; 0 takes a free one.",
+    )
+    trusted_proxies: Annotated[Words, AfterValidator(check_networks)] = Field(
+        default=(),
+        validation_alias=named("MIMAWARI_TRUSTED_PROXIES"),
+        description="Proxies, by address or CIDR, whose X-Forwarded-For and X-Forwarded-Proto"
+        " are believed; empty means none.",
     )
     api_keys: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),

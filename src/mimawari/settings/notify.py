@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 from pydantic_settings import BaseSettings
@@ -10,7 +11,16 @@ from mimawari.settings.types import Duration, Whole, check_address, named
 
 
 def _place(value: str) -> str:
-    return check_address(value) if value else value
+    if not value:
+        return value
+    found = check_address(value)
+    try:
+        is_whole = bool(urlsplit(found).hostname) and urlsplit(found).port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise ValueError("must be an address like https://host or http://host:port")
+    return found
 
 
 class NotifySettings(BaseSettings):
@@ -31,5 +41,6 @@ class NotifySettings(BaseSettings):
     public_url: Annotated[str, AfterValidator(_place)] = Field(
         default="",
         validation_alias=named("MIMAWARI_PUBLIC_URL"),
-        description="Where people reach these pages; notifications link to it. Empty: no links.",
+        description="Where people reach these pages: notifications link there, its host is served,"
+        " https makes cookies secure. Empty: IP addresses and localhost alone.",
     )

@@ -75,7 +75,8 @@ class StreamsSettings(BaseSettings):
     internal_key: SecretWord = Field(
         default=SecretStr(""),
         validation_alias=named("MIMAWARI_INTERNAL_KEY", "INTERNAL_API_KEY"),
-        description="The key of the internal API; empty means that it is not served.",
+        description="The key of the internal API, of which the tokens of pods are made;"
+        " empty means that it is not served.",
     )
     internal_host: str = Field(
         default="127.0.0.1",
@@ -117,13 +118,6 @@ class StreamsSettings(BaseSettings):
         default="stream-monitor:latest",
         validation_alias=named("MIMAWARI_KUBERNETES_IMAGE"),
         description="The image of the pods.",
-    )
-    kubernetes_secret: Annotated[str, Field(pattern="^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")] = (
-        Field(
-            default="stream-monitor",
-            validation_alias=named("MIMAWARI_KUBERNETES_SECRET"),
-            description="The Secret whose INTERNAL_API_KEY the pods are given; nothing else of it.",
-        )
     )
 
     kubernetes_pull_secrets: PullSecrets = Field(

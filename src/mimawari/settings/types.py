@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -45,6 +46,18 @@ def check_address(value: str) -> str:
     if not re.fullmatch(r"https?://[^\s/?#@]+/?", value):
         raise ValueError("must be an address like https://host or http://host:port")
     return value.rstrip("/")
+
+
+def check_networks(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Take addresses and networks, and nothing that only looks like one."""
+    for word in value:
+        try:
+            ip_network(word)
+        except ValueError as error:
+            raise ValueError(
+                f"{word!r} is no address or CIDR; write them like 10.0.0.7,172.16.0.0/12"
+            ) from error
+    return value
 
 
 def _dsn(value: SecretStr) -> SecretStr:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mimawari.app.addresses import WRONG_HOST, Hosts, address_of, network_of
 from mimawari.app.allowance import Allowance
 from mimawari.app.edge import (
     App,
@@ -37,7 +38,10 @@ HEADERS = [
 class Front:
     """ASGI: the API under its paths, the pages everywhere else."""
 
-    def __init__(self, api: App, pages: App, allowance: Allowance, reporter: Reporter) -> None:
+    def __init__(
+        self, api: App, pages: App, allowance: Allowance, reporter: Reporter, hosts: Hosts
+    ) -> None:
+        self._hosts = hosts
         self._api = api
         self._pages = pages
         self._allowance = allowance
@@ -62,8 +66,10 @@ class Front:
 
         try:
             with impatient():
-                address = (scope.get("client") or ("unknown", 0))[0]
-                await count(self._allowance, f"pages {address}", scope["method"])
+                if not self._hosts.allows(scope):
+                    raise Refusal(421, "wrong_host", WRONG_HOST)  # noqa: TRY301 - worded below
+                visitor = f"pages {network_of(address_of(scope))}"
+                await count(self._allowance, visitor, scope["method"])
                 body = await read_body(scope, receive)
                 await self._pages(scope, replay(body, receive), send_guarded)
         except Refusal as refusal:

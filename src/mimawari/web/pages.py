@@ -9,6 +9,7 @@ from mimawari.web import (
     prices,
     queue,
     rentals,
+    sessions,
     settings,
     streams,
     why,
@@ -27,4 +28,5 @@ PAGES: tuple[Listed, ...] = (
     *deliveries.PAGES,
     *why.PAGES,
     *settings.PAGES,
+    *sessions.PAGES,
 )

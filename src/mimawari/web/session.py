@@ -1,78 +1,119 @@
-"""Who is logged in: a signed cookie that dies with its key, a token for forms, links for once."""
+"""Sessions of the pages, kept on the server, and one-time login links."""
 
+import asyncio
 import hmac
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 
-from mimawari.kernel.ports import Cache, Clock
+from mimawari.app import keys
+from mimawari.errors import StoreDown
+from mimawari.ids import new_id
+from mimawari.kernel import sessions
+from mimawari.kernel.ports import Clock
+from mimawari.kernel.sessions import KEPT_FOR
+from mimawari.text import clean, one_line
 
 COOKIE = "mimawari_session"
-KEPT_FOR = timedelta(days=30)
+BROWSER, BROWSER_FOR = "mimawari_browser", timedelta(days=365)
+"""A cookie that marks a browser that has logged in with a key; it opens nothing."""
 ONCE_FOR = timedelta(minutes=30)
-_ONCE = "web:once:"
+SEEN_EVERY = timedelta(minutes=5)
+"""The precision of the last-seen time, so that a page view seldom writes."""
+MOST_AGENT = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """A visitor who is logged in."""
 
-    name: str
-    """The session's own name, by which its requests are counted."""
+    id: str
     token: str
-    """What forms must bring back, so that no other site can send them."""
+    """What forms must return, so that no other site can send them."""
 
 
 class Sessions:
-    """Makes sessions and knows them again, with nothing kept but the keys themselves."""
+    """Begins, finds and ends sessions; the store holds only hashes of their cookies."""
 
-    def __init__(self, keys: tuple[bytes, ...], clock: Clock) -> None:
-        self._secrets = [hmac.digest(key, b"mimawari session", "sha256") for key in keys]
+    def __init__(self, api_keys: tuple[bytes, ...], kept: sessions.Sessions, clock: Clock) -> None:
+        self._keys = api_keys
+        self._fingerprints = tuple(map(keys.fingerprint, api_keys))
+        self._kept = kept
         self._clock = clock
+        self._touching: dict[str, asyncio.Task[None]] = {}
 
     def matches(self, given: str) -> int | None:
         """Tell which key was given, taking the same time whichever it is."""
-        wanted = hmac.digest(given.encode(errors="surrogatepass"), b"mimawari session", "sha256")
-        found = [hmac.compare_digest(wanted, secret) for secret in self._secrets]
-        return found.index(True) if any(found) else None
+        return keys.matches(given.encode(errors="surrogatepass"), self._keys)
 
-    def make(self, which: int = 0) -> str:
-        """Make the cookie of a new session under a key."""
-        body = f"{which}.{int(self._clock.now().timestamp())}.{secrets.token_hex(12)}"
-        return f"{body}.{self._sign(which, body)}"
+    def make_mark(self, which: int) -> str:
+        """Make a mark for a browser whose user holds a key."""
+        name = secrets.token_hex(12)
+        return f"{name}.{_sign(self._keys[which], name)}"
 
-    def find(self, cookie: str | None) -> Session | None:
-        """Find the session of a cookie, if it is ours and not too old."""
-        body, _, signature = (cookie or "").rpartition(".")
-        parts = body.split(".")
-        if len(parts) != 3 or not all(part.isascii() and part.isalnum() for part in parts):  # noqa: PLR2004 - key, time, name
+    def find_mark(self, cookie: str | None) -> str | None:
+        """Return the name of a mark that was made with one of the keys."""
+        name, _, proof = (cookie or "").partition(".")
+        if not proof.isascii() or not name.isascii() or not name.isalnum():
             return None
-        which, made, name = parts
-        if not (which.isdecimal() and made.isdecimal() and len(which) < 4 and len(made) < 12):  # noqa: PLR2004 - plausible sizes
-            return None
-        if int(which) >= len(self._secrets) or not signature.isascii():
-            return None
-        if not hmac.compare_digest(signature, self._sign(int(which), body)):
-            return None
-        age = self._clock.now() - datetime.fromtimestamp(int(made), UTC)
-        if age > KEPT_FOR:
-            return None
-        return Session(name=name, token=self._sign(int(which), f"form {body}"))
+        made = [hmac.compare_digest(proof, _sign(key, name)) for key in self._keys]
+        return name[:24] if any(made) else None
 
-    def _sign(self, which: int, text: str) -> str:
-        return hmac.new(self._secrets[which], text.encode(), sha256).hexdigest()
+    async def begin(self, which: int, address: str, agent: str) -> str:
+        """Begin a session under a key, and return its cookie."""
+        secret, now = secrets.token_urlsafe(32), self._clock.now()
+        session = sessions.Session(
+            id=new_id(),
+            key=self._fingerprints[which],
+            key_number=which + 1,
+            made_at=now,
+            seen_at=now,
+            address=address,
+            agent=one_line(clean(agent), most=MOST_AGENT),
+        )
+        await self._kept.begin(session, secret)
+        return secret
+
+    async def find(self, cookie: str | None, address: str) -> Session | None:
+        """Find the session of a cookie; one that is too old, or whose key is gone, is ended."""
+        if not cookie:
+            return None
+        found = await self._kept.find(cookie)
+        if found is None:
+            return None
+        now = self._clock.now()
+        if now - found.made_at > KEPT_FOR or found.key not in self._fingerprints:
+            await self._kept.end(found.id)
+            return None
+        if now - found.seen_at > SEEN_EVERY or found.address != address:
+            self._touch(found.id, now, address)
+        token = hmac.new(cookie.encode("utf-8", "surrogatepass"), b"mimawari form", sha256)
+        return Session(id=found.id, token=token.hexdigest())
+
+    def _touch(self, session_id: str, now: datetime, address: str) -> None:
+        """Record a session's last request beside the page, which never waits for a write."""
+        if session_id not in self._touching:
+            work = asyncio.create_task(self._record(session_id, now, address), name="session")
+            self._touching[session_id] = work
+            work.add_done_callback(lambda _: self._touching.pop(session_id, None))
+
+    async def _record(self, session_id: str, now: datetime, address: str) -> None:
+        with suppress(StoreDown):
+            await self._kept.touch(session_id, now, address)
+
+    async def end(self, session: Session) -> None:
+        """End a session for good."""
+        await self._kept.end(session.id)
 
 
-async def make_once(cache: Cache, good_for: timedelta = ONCE_FOR) -> str:
+def _sign(key: bytes, name: str) -> str:
+    return hmac.new(key, f"mimawari browser {name}".encode(), sha256).hexdigest()
+
+
+async def make_once(kept: sessions.Sessions, good_for: timedelta = ONCE_FOR) -> str:
     """Make a word that logs somebody in once, soon."""
     word = secrets.token_hex(24)
-    await cache.set(f"{_ONCE}{word}", b"1", good_for)
+    await kept.offer(word, good_for)
     return word
-
-
-async def use_once(cache: Cache, word: str) -> bool:
-    """Take a word back; say whether it was good, which it is once."""
-    if not (word.isascii() and word.isalnum()) or await cache.get(f"{_ONCE}{word}") is None:
-        return False
-    return await cache.drop(f"{_ONCE}{word}") == 1

@@ -18,6 +18,7 @@ from mimawari.store.sql.outbox import SqlOutbox
 from mimawari.store.sql.pauses import SqlPauses
 from mimawari.store.sql.queue import SqlQueue
 from mimawari.store.sql.schedule import SqlSchedule
+from mimawari.store.sql.sessions import SqlSessions
 from mimawari.store.sql.streaks import SqlStreaks
 from mimawari.store.sql.tables import meta
 
@@ -37,6 +38,7 @@ class SqlStore:
         self.pauses = SqlPauses(self.database)
         self.streaks = SqlStreaks(self.database)
         self.not_found = SqlNotFoundRuns(self.database)
+        self.sessions = SqlSessions(self.database)
         self.cursor = SqlCursor(self.database)
         self.outbox = SqlOutbox(self.database)
         self.cache: Cache = SqlCache(self.database)

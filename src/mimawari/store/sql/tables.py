@@ -278,6 +278,31 @@ rates = Table(
     **EXACT,
 )
 
+# Sessions of the pages, by the hash of the cookie.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Word(36), primary_key=True),
+    Column("secret_hash", Word(64), nullable=False),
+    Column("key", Word(64), nullable=False),
+    Column("key_number", Integer, nullable=False),
+    Column("made_at", Instant, nullable=False),
+    Column("seen_at", Instant, nullable=False),
+    Column("address", Word(64), nullable=False),
+    Column("agent", Word(190), nullable=False),
+    UniqueConstraint("secret_hash", name="sessions_secret_hash"),
+    **EXACT,
+)
+
+# One-time login links, by the hash of their token.
+login_links = Table(
+    "login_links",
+    metadata,
+    Column("secret_hash", Word(64), primary_key=True),
+    Column("expires_at", Instant, nullable=False),
+    **EXACT,
+)
+
 # What a transaction changed and Redis, where there is one, may not have heard of yet.
 relay = Table(
     "relay",

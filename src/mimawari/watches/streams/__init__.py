@@ -2,11 +2,15 @@
 
 from datetime import timedelta
 
+import httpx2
+
+from mimawari.kernel.rights import PodRights
 from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Manners, Watch
+from mimawari.net import robots
 from mimawari.settings import Settings
 from mimawari.sites import youtube
-from mimawari.watches.streams import cli, pod_tasks, reads, tables, tasks
+from mimawari.watches.streams import assigning, cli, pod_tasks, reads, tables, tasks
 from mimawari.watches.streams.opening import look_after
 from mimawari.watches.streams.outside import CHECK, RESOLVE
 from mimawari.watches.streams.posting import WebhookDestination
@@ -30,6 +34,18 @@ def limits(settings: Settings) -> tuple[Limit, ...]:
     )
 
 
+def pod_rights(settings: Settings) -> PodRights:
+    """Return what pods that run monitors need: a check, a resolver and its robots.txt."""
+    resolver = settings.streams_resolver_url
+    origins = [robots.origin_of(httpx2.URL(resolver))] if resolver else []
+    return PodRights(
+        limits=(*limits(settings), *map(robots.limit_of, origins)),
+        sites=frozenset({youtube.SITE.name}),
+        cached=frozenset(map(robots.key_of, origins)),
+        is_at_work=assigning.is_at_work,
+    )
+
+
 watch = Watch(
     name="streams",
     tables=tables.metadata,
@@ -43,6 +59,7 @@ watch = Watch(
     },
     router="mimawari.watches.streams.api:router",
     internal_router="mimawari.watches.streams.api_internal:router",
+    pod_rights=pod_rights,
     manners=Manners(
         prefixes=("/api/v1/monitors", "/internal/v1/monitors"),
         codes=CODES,

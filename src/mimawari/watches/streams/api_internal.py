@@ -3,14 +3,16 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ValidationError
 from sqlalchemy import update
 
+from mimawari.edges.rights import INSTALLATION, POD, CallerOf, open_to
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
-from mimawari.errors import BadInput
+from mimawari.errors import BadInput, Forbidden
 from mimawari.kernel.ports import Tx
+from mimawari.kernel.rights import Caller
 from mimawari.text import clean
 from mimawari.watches.streams import asked, assigning, claiming, sync
 from mimawari.watches.streams.api_models import ClaimOut, PodMonitorsOut, ReportedOut
@@ -22,20 +24,50 @@ from mimawari.watches.streams.runners import stop_in
 from mimawari.watches.streams.saved import read_state
 from mimawari.watches.streams.tables import states, stats
 
-router = APIRouter(prefix="/internal/v1/monitors", route_class=MonitorRoute)
+
+async def check_monitor(request: Request, system: SystemOf, caller: CallerOf) -> None:
+    """Refuse a pod every monitor that is not assigned to it, whether it exists or not."""
+    monitor_id = request.path_params.get("monitor_id")
+    if caller.pod is None or monitor_id is None:
+        return
+    async with system.store.read() as reader:
+        given_to = await assigning.find_given(reader, clean(monitor_id))
+    if given_to != caller.pod:
+        raise Forbidden("a pod's token is valid for the monitors of that pod only")
+
+
+def _check_pod(caller: Caller, named: str) -> None:
+    """Refuse a pod the name of another one."""
+    if caller.pod != named:
+        raise Forbidden(f"this is the token of {caller.pod}, and not of {named}")
+
+
+router = APIRouter(
+    prefix="/internal/v1/monitors",
+    route_class=MonitorRoute,
+    dependencies=[Depends(check_monitor)],
+)
 
 
 @router.get("")
-async def list_of_pod(system: SystemOf, given: Annotated[PodAsked, Query()]) -> PodMonitorsOut:
+@open_to(POD)
+async def list_of_pod(
+    system: SystemOf, caller: CallerOf, given: Annotated[PodAsked, Query()]
+) -> PodMonitorsOut:
     """List the monitors that a pod is to run."""
+    _check_pod(caller, given.pod)
     async with system.store.read() as reader:
         found = await assigning.list_in(reader, given.pod)
     return PodMonitorsOut(monitors=[monitor.id for monitor in found])
 
 
 @router.post("/{monitor_id}/claim")
-async def claim_monitor(system: SystemOf, monitor_id: str, given: ClaimIn) -> ClaimOut:
+@open_to(POD)
+async def claim_monitor(
+    system: SystemOf, caller: CallerOf, monitor_id: str, given: ClaimIn
+) -> ClaimOut:
     """Give a monitor to a pod, which from now on is the only one that is heard of it."""
+    _check_pod(caller, given.pod)
     known = await asked.find(system, clean(monitor_id))
     async with system.store.edit() as tx:
         claim = await claiming.claim(tx, known.monitor.id, given.pod)
@@ -43,8 +75,13 @@ async def claim_monitor(system: SystemOf, monitor_id: str, given: ClaimIn) -> Cl
 
 
 @router.put("/{monitor_id}/status", response_model_exclude_none=True)
-async def report_status(system: SystemOf, monitor_id: str, given: ReportIn) -> ReportedOut:
+@open_to(POD, INSTALLATION)
+async def report_status(
+    system: SystemOf, caller: CallerOf, monitor_id: str, given: ReportIn
+) -> ReportedOut:
     """Take what a runner says of its monitor; of one that is over nothing is taken."""
+    if caller.pod is None and given.check is not None:
+        raise Forbidden("a check is reported with the token of the pod that made it")
     known = await asked.find(system, clean(monitor_id))
     now, found_id = system.clock.now(), known.monitor.id
     async with system.store.edit() as tx:

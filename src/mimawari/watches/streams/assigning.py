@@ -46,10 +46,22 @@ async def release(tx: Tx, monitor_id: str) -> None:
         tx.put(NewJob(kind=TEND, args={"pod": pod_name}))
 
 
+async def find_given(reader: Reader | Tx, monitor_id: str) -> str | None:
+    """Return the pod that a monitor is given to; None if there is no such monitor, or no pod."""
+    query = select(monitors.c.pod_name).where(monitors.c.id == monitor_id)
+    found: str | None = (await reader.execute(query)).scalar()
+    return found
+
+
 async def find_pod(reader: Reader | Tx, monitor_id: str) -> str:
     """Tell which pod a monitor is given to; nobody else's monitor has a pod of its name."""
-    query = select(monitors.c.pod_name).where(monitors.c.id == monitor_id)
-    return (await reader.execute(query)).scalar() or name_pod(monitor_id)
+    return await find_given(reader, monitor_id) or name_pod(monitor_id)
+
+
+async def is_at_work(reader: Reader, pod_name: str) -> bool:
+    """Return whether a pod has a monitor that is not over."""
+    mine = (monitors.c.pod_name == pod_name) & monitors.c.status.in_(ACTIVE)
+    return (await reader.execute(select(monitors.c.id).where(mine).limit(1))).first() is not None
 
 
 async def list_in(reader: Reader | Tx, pod_name: str) -> Sequence[Monitor]:

@@ -1,15 +1,14 @@
 """Pods hold monitors by a version: the last one to claim is heard, and each report once."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import select, update
 
 from mimawari.kernel.ports import Tx
-from mimawari.watches.streams import sync
+from mimawari.watches.streams import assigning, sync
 from mimawari.watches.streams.models import Monitor, State, Stats
 from mimawari.watches.streams.refusals import Ended, Fenced
-from mimawari.watches.streams.tables import monitors, states, stats
+from mimawari.watches.streams.tables import states, stats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +23,7 @@ class Claim:
 
 async def claim(tx: Tx, monitor_id: str, pod_name: str) -> Claim:
     """Give a monitor to a pod; whoever had it before is not heard any more."""
-    given_to = (await tx.execute(_pod_of(monitor_id))).scalar()
+    given_to = await assigning.find_given(tx, monitor_id)
     if given_to != pod_name:
         raise Fenced(f"the monitor is given to {given_to or 'no pod'}, not to {pod_name}")
     mine = states.c.monitor_id == monitor_id
@@ -44,10 +43,6 @@ async def claim(tx: Tx, monitor_id: str, pod_name: str) -> Claim:
         ),
         version=version,
     )
-
-
-def _pod_of(monitor_id: str) -> Select[Any]:
-    return select(monitors.c.pod_name).where(monitors.c.id == monitor_id)
 
 
 async def is_repeated(tx: Tx, monitor_id: str, report_id: str) -> bool:

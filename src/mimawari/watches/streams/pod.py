@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from mimawari.errors import BadInput, StoreDown, Wait
+from mimawari.errors import BadInput, Forbidden, StoreDown, Wait
 from mimawari.ids import new_id
 from mimawari.kernel.context import Context
 from mimawari.kernel.ports import Clock
@@ -108,6 +108,10 @@ class PodWorker:
             except Wait as error:
                 await self._rest(error.until)
                 continue
+            except Forbidden as error:
+                # The monitor was ended meanwhile, and with it went every right.
+                log.warning("let go", what=monitor_id, result=error.code, reason=str(error))
+                return
             except Exception as error:  # noqa: BLE001 - whatever it is, other monitors go on
                 failures += 1
                 await self._rest(self._note(held, error, failures))

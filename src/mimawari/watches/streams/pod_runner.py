@@ -13,7 +13,15 @@ from mimawari.net.cluster import Cluster, PodView, open_cluster
 from mimawari.settings import Settings
 from mimawari.watches.streams import assigning
 from mimawari.watches.streams.assigning import TEND, key_of
-from mimawari.watches.streams.pods import LABEL_MONITOR, LABELS, first_of, make_pod, name_pod
+from mimawari.watches.streams.pods import (
+    KEY,
+    LABEL_MONITOR,
+    LABELS,
+    first_of,
+    make_pod,
+    name_pod,
+    token_of,
+)
 from mimawari.watches.streams.runner import BATCH, MISSING, Observed
 from mimawari.watches.streams.tables import monitors
 
@@ -57,6 +65,21 @@ class PodRunner:
                 "pod made", monitor_id=named[0].id, what=pod_name, result="created",
                 image=self._settings.kubernetes_image,
             )  # fmt: skip
+        else:
+            await self._replace(cluster, pod_name)
+
+    async def _replace(self, cluster: Cluster, pod_name: str) -> None:
+        """Delete a pod whose token is not valid; raise Transient until it is gone."""
+        view = await cluster.find(pod_name)
+        if view is None or view.is_over or not is_ours(view) or self.has_token(view):
+            return
+        if not view.is_leaving and await cluster.delete(pod_name):
+            log.info("pod deleted", what=pod_name, result="deleted", reason="its token is not ours")
+        raise Transient(f"{pod_name} has a token of another key, and is replaced when it is gone")
+
+    def has_token(self, view: PodView) -> bool:
+        """Return whether a pod was given the token that the internal key makes for it."""
+        return view.env.get(KEY) == token_of(view.name, self._settings)
 
     async def _delete(self, cluster: Cluster, pod_name: str) -> None:
         view = await cluster.find(pod_name)

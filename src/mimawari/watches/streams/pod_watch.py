@@ -8,10 +8,12 @@ from datetime import timedelta
 import structlog
 
 from mimawari.errors import BadInput, StoreDown, Transient
+from mimawari.kernel.job import NewJob
 from mimawari.kernel.ports import Clock, Store
 from mimawari.net.cluster import Cluster, PodView, Stale, open_cluster
 from mimawari.settings import Settings
 from mimawari.watches.streams import assigning, sync
+from mimawari.watches.streams.assigning import TEND, key_of
 from mimawari.watches.streams.pod_runner import PodRunner
 from mimawari.watches.streams.pods import LABELS
 from mimawari.watches.streams.reconciling import Reconciler, end_missing
@@ -93,11 +95,20 @@ class PodWatch:
         views, version = await cluster.list(LABELS)
         if not is_compared or await self._has_changed(views):
             await self._reconciler("Reconciliation Report").run()
+        await self._renew(views)
         self._wait_for = FIRST_WAIT
         async with aclosing(cluster.watch(version, LABELS)) as changes:
             async for what, view in changes:
                 if what == "DELETED" or view.is_over or what == "ADDED":
                     await self._look(view)
+
+    async def _renew(self, views: Sequence[PodView]) -> None:
+        """Replace pods that were made with another key, or before pods had tokens."""
+        stale = [one.name for one in views if not one.is_over and not self._runner.has_token(one)]
+        # As long as a job holds the key of a pod, its monitors are not ended for want of it.
+        jobs = [NewJob(kind=TEND, args={"pod": name}, dedupe_key=key_of(name)) for name in stale]
+        if jobs:
+            await self._store.queue.put(jobs)
 
     async def _has_changed(self, views: Sequence[PodView]) -> bool:
         """Say whether something has come or gone since a start has compared, a moment ago."""

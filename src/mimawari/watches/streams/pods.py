@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from mimawari.kernel.rights import make_token
 from mimawari.settings import DEFAULTS, Settings, names_of
 from mimawari.watches.streams.models import Monitor
 from mimawari.watches.streams.saved import dump_config
@@ -30,6 +31,11 @@ def name_pod(monitor_id: str) -> str:
 def first_of(pod_name: str) -> str:
     """Tell the monitor that a pod is named after."""
     return pod_name.removeprefix(PREFIX)
+
+
+def token_of(pod_name: str, settings: Settings) -> str:
+    """Return the token of a pod, computed from the internal key and never stored."""
+    return make_token(settings.internal_key.get_secret_value().encode(), pod_name)
 
 
 def make_pod(monitor: Monitor, settings: Settings) -> Mapping[str, Any]:
@@ -90,16 +96,15 @@ def _env(monitor: Monitor, settings: Settings) -> list[Mapping[str, Any]]:
         "STREAM_URL": monitor.stream_url,
         "CALLBACK_URL": monitor.callback_url,
         "CONFIG_JSON": dump_config(monitor.config),
+        KEY: token_of(name_pod(monitor.id), settings),
         "MIMAWARI_GATEWAY_URL": settings.gateway_url,
         "MIMAWARI_PORT": str(PORT),
         "TMPDIR": FOLDER,
         **_proxies(settings),
         **_passed_on(settings),
     }
-    key = {"secretKeyRef": {"name": settings.kubernetes_secret, "key": KEY}}
     return [
         *({"name": name, "value": value} for name, value in given.items()),
-        {"name": KEY, "valueFrom": key},
         {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         # Whoever asks after its health asks at the pod's own address.
         {"name": "MIMAWARI_HOST", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},

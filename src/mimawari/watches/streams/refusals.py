@@ -4,6 +4,8 @@ from mimawari.errors import BadInput
 
 CODES = {
     "unauthorized": "UNAUTHORIZED",
+    "forbidden": "FORBIDDEN",
+    "wrong_host": "WRONG_HOST",
     "rate_limited": "RATE_LIMIT_EXCEEDED",
     "internal": "INTERNAL_ERROR",
     "bad_json": "INVALID_CONFIG",

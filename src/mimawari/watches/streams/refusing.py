@@ -9,9 +9,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from mimawari.errors import BadInput, NotFound
+from mimawari.errors import BadInput, Forbidden, NotFound
 from mimawari.text import one_line
 from mimawari.watches.streams.refusals import (
+    CODES,
     INVALID_CONFIG,
     INVALID_URL,
     Behind,
@@ -22,7 +23,15 @@ from mimawari.watches.streams.refusals import (
 )
 
 _URLS = {"stream_url", "callback_url"}
-_STATUSES = {NotFound: 404, Duplicate: 409, Ended: 409, Behind: 409, Fenced: 409, TooMany: 429}
+_STATUSES = {
+    Forbidden: 403,
+    NotFound: 404,
+    Duplicate: 409,
+    Ended: 409,
+    Behind: 409,
+    Fenced: 409,
+    TooMany: 429,
+}
 
 
 class MonitorRoute(APIRoute):
@@ -47,6 +56,8 @@ class MonitorRoute(APIRoute):
 def _code(error: BadInput) -> str:
     if isinstance(error, NotFound):
         return "MONITOR_NOT_FOUND"
+    if isinstance(error, Forbidden):
+        return CODES[error.code]
     return error.code if error.code.isupper() else INVALID_CONFIG
 
 
