@@ -1,5 +1,6 @@
 """Compare the responses from golden databases on every engine, or renew them."""
 
+import json
 import sys
 import tempfile
 import time
@@ -22,7 +23,13 @@ def read_engine(engine: str, url: str, folder: Path) -> Responses:
 
 
 def main(words: list[str]) -> int:
-    """Compare all engines or those named, after renewing the responses if `renew` is given."""
+    """Compare all engines or those named, after renewing the responses if `renew` is given.
+
+    `read FOLDER URL` writes the responses from a loaded database as JSON instead.
+    """
+    if words[:1] == ["read"]:
+        sys.stdout.write(json.dumps(read_responses(Path(words[1]), words[2])))
+        return 0
     wanted = [word for word in words if word in ENGINES] or list(ENGINES)
     if "renew" in words:
         with tempfile.TemporaryDirectory(prefix="mimawari-golden-") as name:
