@@ -10,7 +10,7 @@ from bench.floor import Driver, connect
 from bench.ours import open_store
 from bench.program import check, main
 from mimawari.ids import new_id
-from mimawari.store.redis import RedisStore
+from mimawari.store.redis import RedisStore, names
 from mimawari.store.sql.engine import as_rows
 from tests.stores import BESIDE
 
@@ -33,8 +33,11 @@ class Floor:
         start = time.perf_counter()
         for _ in range(0, jobs, BATCH):
             await self._put_batch([new_id() for _ in range(BATCH)])
+        call = ""
         for _ in range(0, jobs, BATCH):
-            handed = json.loads(await self._link.run("claim", 1, QUEUE, "100", BATCH, 2, 0))
+            claim = (1, new_id(), 2, call, QUEUE, "100", BATCH, 2, 0)
+            handed = json.loads(await self._link.run("claim", *claim, keys=names.CALLS))
+            call = str(claim[1])
             await self._end_batch([job_id for _, job_id, _ in handed])
         return time.perf_counter() - start
 

@@ -14,7 +14,7 @@ from mimawari.errors import StoreDown
 from mimawari.kernel.clock import RealClock
 from mimawari.kernel.job import NewJob, State
 from mimawari.kernel.values import Entry
-from mimawari.store.redis import RedisStore
+from mimawari.store.redis import RedisStore, names
 from tests.conftest import Databases
 from tests.faults.world import FULL, World, deliver_all, kill, open_world, spawn, work
 from tests.servers import Server, redis_server
@@ -165,7 +165,8 @@ async def test_a_job_that_only_redis_holds_claimed_comes_back_when_its_lease_is_
         micros = round(past.timestamp() * 1e6)
         # As when a worker dies after Redis has handed it a job and before SQL confirms it.
         queue = ("animetop:queue:fault.read", 100, 1, micros, 0)
-        assert await store.link.run("claim", round(RealClock().now().timestamp() * 1e6), *queue)
+        now = round(RealClock().now().timestamp() * 1e6)
+        assert await store.link.run("claim", now, "dead", now, "", *queue, keys=names.CALLS)
         worker = spawn(work, world.url, None)
         try:
             await world.drained()

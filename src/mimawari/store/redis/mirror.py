@@ -73,21 +73,26 @@ class Mirror:
         }
         return [found.get(member, (member, "", None)) for member in sorted(map(clean, members))]
 
-    async def tell(self, facts: Facts, *, force: bool = False) -> None:
-        """Tell Redis; with force it also gives up what it holds to be newer."""
+    async def tell(self, facts: Facts, *, force: bool = False) -> int:
+        """Tell Redis, and return how many waiting jobs it did not know so.
+
+        With force it also gives up what it holds to be newer.
+        """
         if facts.over:
             await self._drop(facts.over, force=force)
+        placed = 0
         for at in range(0, len(facts.live), BATCH):
-            await self._put(facts.live[at : at + BATCH], force=force)
+            placed += await self._put(facts.live[at : at + BATCH], force=force)
         if facts.times:
             await self._place(facts.times)
+        return placed
 
     async def forget(self, ids: Collection[str]) -> None:
         """Take out jobs that SQL knows nothing of, in whichever queue they are."""
         if ids:
             await self._link.run("vanish", names.QUEUES, *ids)
 
-    async def _put(self, rows: Sequence[Row[Any]], *, force: bool) -> None:
+    async def _put(self, rows: Sequence[Row[Any]], *, force: bool) -> int:
         jobs = [
             (
                 *_queue(row.kind), row.id, _version(row), str(row.priority), int(row.due_at),
@@ -99,7 +104,8 @@ class Mirror:
         ]  # fmt: skip
         call = (self._link.channel, f"{JOBS} {self._sender}")
         now = to_micros(self._database.clock.now())
-        await self._link.run("put", now, *call, int(force), names.QUEUES, _encode(jobs))
+        told = (now, *call, int(force), names.QUEUES, _encode(jobs))
+        return int(await self._link.run("put", *told))
 
     async def _drop(self, rows: Sequence[Row[Any]], *, force: bool) -> None:
         jobs = [

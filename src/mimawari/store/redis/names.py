@@ -12,6 +12,9 @@ PREFIX = "animetop:"
 EPOCH = f"{PREFIX}epoch"
 PROCESSED = f"{PREFIX}processed"
 QUEUES = f"{PREFIX}queues"
+HANDED = f"{PREFIX}handed"
+CALLS = (HANDED, f"{HANDED}:until")
+"""What unconfirmed calls have handed out, and until when they may be confirmed."""
 IPS = f"{PREFIX}schedule:pending"
 SCHEDULES = f"{PREFIX}schedules"
 

@@ -2,19 +2,24 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import text
 
 from mimawari.columns import to_micros, to_time
 from mimawari.errors import StoreDown
+from mimawari.ids import new_id
 from mimawari.kernel.job import End, Job, State, Turn, Want
 from mimawari.store.redis import names
 from mimawari.store.redis.link import RedisLink
 from mimawari.store.redis.relay import RedisRelay
 from mimawari.store.sql.engine import Database, Session, as_rows
 from mimawari.store.sql.queue import SqlQueue
+
+CONFIRM_FOR = timedelta(seconds=10)
+"""How long a claim may stay unconfirmed before SQL is asked who has its jobs."""
 
 
 class Handed(NamedTuple):
@@ -32,6 +37,8 @@ class RedisQueue(SqlQueue):
         super().__init__(database)
         self._link = link
         self._relay = relay
+        self._lost_calls: set[str] = set()
+        self._confirmed: set[str] = set()
         self._claim_known = [text(sql) for sql in database.dialect.claim_known()]
 
     async def turn(self, ends: Sequence[End], wants: Sequence[Want], worker: str) -> Turn:
@@ -51,9 +58,12 @@ class RedisQueue(SqlQueue):
             return ()
 
     async def _claim_handed(self, ends: Sequence[End], wants: Sequence[Want], worker: str) -> Turn:
+        call = new_id()
         try:
-            handed = await self._hand_out(wants)
+            handed = await self._hand_out(call, wants)
         except StoreDown:
+            # The claim may have been made, or be made yet: only its reply is known to be lost.
+            self._lost_calls.add(call)
             if not ends:
                 raise
             handed = []
@@ -69,23 +79,37 @@ class RedisQueue(SqlQueue):
         except StoreDown:
             self._relay.doubt([job.id for job in handed])
             raise
+        if handed:
+            self._confirmed.add(call)
         ours = {job.id for job in turn.jobs}
         if stale := [job.id for job in handed if job.id not in ours]:
-            try:
-                await self._relay.correct(stale)
-            except StoreDown:
-                # What was claimed is at work whether the rest could be set right or not.
-                self._relay.doubt(stale)
+            self._relay.doubt(stale)
+            # What was claimed is at work whether the rest could be set right or not.
+            with suppress(StoreDown):
+                await self._relay.settle_doubts()
         return turn
 
-    async def _hand_out(self, wants: Sequence[Want]) -> list[Handed]:
+    async def _disown_lost(self) -> None:
+        """Take back what calls whose reply was lost have handed out, or would hand out yet."""
+        if not self._lost_calls:
+            return
+        lost = sorted(self._lost_calls)
+        until = to_micros(self._database.clock.now() + CONFIRM_FOR)
+        ids = await self._link.run("disown", until, *lost, keys=names.CALLS)
+        self._relay.doubt([job_id.decode() for job_id in ids])
+        self._lost_calls.difference_update(lost)
+        await self._relay.settle_doubts()
+
+    async def _hand_out(self, call: str, wants: Sequence[Want]) -> list[Handed]:
+        await self._disown_lost()
         now = self._database.clock.now()
-        said: list[str | int] = []
+        confirmed, self._confirmed = self._confirmed, set()
+        said: list[str | int] = [call, to_micros(now + CONFIRM_FOR), " ".join(confirmed)]
         for want in wants:
             until = to_micros(now + want.lease_for)
             queue = (names.queue_of(want.kind), names.usual_of(want.kind))
             said += [*queue, want.most, until, int(want.suspects)]
-        found = await self._link.run("claim", to_micros(now), *said)
+        found = await self._link.run("claim", to_micros(now), *said, keys=names.CALLS)
         handed = json.loads(found)
         return [Handed(want, job_id, int(version) // 2) for want, job_id, version in handed]
 
@@ -106,13 +130,19 @@ class RedisQueue(SqlQueue):
 
     async def expired(self, now: datetime, most: int) -> list[Job]:
         """List claimed jobs whose lease has run out; sets right what only Redis holds claimed."""
-        if ids := await self._link.run("lapsed", to_micros(now), most, names.QUEUES):
-            await self._relay.correct([job_id.decode() for job_id in ids])
+        lapsed = ("lapsed", to_micros(now), most, names.QUEUES)
+        if ids := await self._link.run(*lapsed, keys=names.CALLS):
+            self._relay.doubt([job_id.decode() for job_id in ids])
+            self._relay.late += await self._relay.settle_doubts()
         return await super().expired(now, most)
 
     async def next_at(self, kinds: Collection[str]) -> datetime | None:
         """Tell when the next job of these kinds is due or the next lease of theirs runs out."""
-        micros = await self._link.run("next", *_queues(kinds)) if kinds else None
+        if not kinds:
+            return None
+        confirmed, self._confirmed = self._confirmed, set()
+        told = (" ".join(confirmed), *_queues(kinds))
+        micros = await self._link.run("next", *told, keys=names.CALLS)
         return None if micros is None else to_time(int(micros))
 
     async def depths(self, kinds: Collection[str], most: int) -> Mapping[str, int]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -69,6 +69,9 @@ class RedisRelay:
         self._again_at = self._clock.now()
         self._told = Told()
         self._doubted: set[str] = set()
+        self._first_seen: dict[str, datetime] = {}
+        self.late = 0
+        """How many waiting jobs Redis learned of only by a look for what it had missed."""
         self._stirred = asyncio.Event()
         self._is_behind = True
         self._run_id = ""
@@ -121,19 +124,30 @@ class RedisRelay:
         self._doubted.update(ids)
         self.stir()
 
-    async def _tell_late(self, facts: Facts, *, force: bool = False) -> None:
+    async def settle_doubts(self) -> int:
+        """Correct the jobs in doubt, which stay so if it fails; return how many wait again."""
+        doubted, self._doubted = self._doubted, set()
+        try:
+            return await self.correct(doubted) if doubted else 0
+        except BaseException:
+            self._doubted |= doubted
+            raise
+
+    async def _tell_late(self, facts: Facts, *, force: bool = False) -> int:
         """Tell what nobody waits for the telling of, and wake this process's own sleepers."""
-        await self._mirror.tell(facts, force=force)
+        placed = await self._mirror.tell(facts, force=force)
         for topic, is_told in ((JOBS, facts.live), (SCHEDULE, facts.times)):
             if is_told:
                 self._database.signal.tell(topic)
+        return placed
 
-    async def correct(self, ids: Collection[str]) -> None:
-        """Let Redis have some jobs as SQL has them, whatever it thinks."""
+    async def correct(self, ids: Collection[str]) -> int:
+        """Let Redis have some jobs as SQL has them; return how many waiting ones it had not so."""
         facts = await self._database.look(lambda session: self._mirror.read(session, ids, ()))
-        await self._tell_late(facts, force=True)
+        placed = await self._tell_late(facts, force=True)
         known = {row.id for row in (*facts.live, *facts.over)}
         await self._mirror.forget(set(ids) - known)
+        return placed
 
     async def correct_times(self, members: Collection[str]) -> None:
         """Let Redis have some targets' times as SQL has them."""
@@ -174,9 +188,7 @@ class RedisRelay:
         """See to it that Redis is the one that was filled, and that nothing is left untold."""
         await self._refill()
         await self._strike_out()
-        if self._doubted:
-            doubted, self._doubted = self._doubted, set()
-            await self.correct(doubted)
+        await self.settle_doubts()
         if self._is_behind:
             # Whoever stirs meanwhile is not to be overheard.
             self._is_behind = False
@@ -238,16 +250,18 @@ class RedisRelay:
         """Tell what others have left untold; say whether there may be more."""
         query = select(relay).order_by(relay.c.id).limit(BATCH)
         found = await self._database.look(lambda session: session.execute(query).all())
-        # A young row is most likely being told by its own process just now.
-        old_at = self._clock.now() - SOON / 2
-        rows = [row for row in found if row.sealed_at < old_at]
+        # A new row is most likely being told by its own process just now. How old it is we see
+        # for ourselves: the clock of the machine that wrote it may be hours ahead of this one.
+        now = self._clock.now()
+        self._first_seen = {row.id: self._first_seen.get(row.id, now) for row in found}
+        rows = [row for row in found if self._first_seen[row.id] <= now - SOON / 2]
         if not rows:
             return bool(found)
         touched = [json.loads(row.names) for row in rows]
         ids = {name for some, _ in touched for name in some}
         members = {name for _, some in touched for name in some}
         facts = await self._read(sorted(ids), members)
-        await self._tell_late(facts)
+        self.late += await self._tell_late(facts)
         self._told.rows += [row.id for row in rows]
         self._told.times.update({time[0]: time for time in facts.times})
         await self._strike_out()

@@ -1,11 +1,16 @@
 """How a put in one process wakes a sleeper in another: Redis calls, nothing while idle."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
+from redis.asyncio.client import PubSub
+
+from mimawari.errors import StoreDown
 from mimawari.kernel.signal import JOBS, OUTBOX, SCHEDULE, Bell
-from mimawari.store.redis.link import RedisLink
+from mimawari.store.redis.link import ANSWER_FOR, RedisLink
 from mimawari.store.sql.engine import Database
 from mimawari.store.sql.signal import SqlSignal
 
@@ -13,6 +18,8 @@ if TYPE_CHECKING:
     from mimawari.store.redis.relay import RedisRelay
 
 TOLD_BY_REDIS = (JOBS, SCHEDULE)
+QUIET_FOR = timedelta(seconds=5)
+"""How long no call may come before the connection is tried: a dead one is as silent."""
 
 
 class RedisSignal(SqlSignal):
@@ -52,9 +59,7 @@ class RedisSignal(SqlSignal):
         async with self._link.listen() as calls:
             await self._link.asked(calls.subscribe(self._link.channel))
             while not self._is_closing:
-                call = await self._link.asked(calls.get_message(timeout=None))
-                if call is None:
-                    continue
+                call = await self._hear_one(calls)
                 if call["type"] == "subscribe":
                     # Something may have been put while nobody listened.
                     self._tell_jobs_and_targets()
@@ -62,6 +67,19 @@ class RedisSignal(SqlSignal):
                     topic, _, sender = call["data"].decode().partition(" ")
                     if sender != self.name:
                         self.tell(topic)
+
+    async def _hear_one(self, calls: PubSub) -> Mapping[str, Any]:
+        """Return the next message; raise StoreDown where the connection has died in silence."""
+        seconds = QUIET_FOR.total_seconds()
+        call = await self._link.asked(calls.get_message(timeout=seconds))
+        if call is None:
+            await self._link.asked(calls.ping())
+            seconds = ANSWER_FOR.total_seconds()
+            call = await self._link.asked(calls.get_message(timeout=seconds))
+        if call is None:
+            raise StoreDown("Redis does not answer on the connection that hears calls")
+        heard: Mapping[str, Any] = call
+        return heard
 
     def _tell_jobs_and_targets(self) -> None:
         for topic in TOLD_BY_REDIS:

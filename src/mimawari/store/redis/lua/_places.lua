@@ -9,6 +9,8 @@
 --                Q:leases (zset)       claimed jobs by the time their lease runs out
 --                Q:jobs (hash)         every live job: version, place, priority, time, message
 --                Q:pending (set)       the keys that live;  Q:keys (hash) whose they are
+-- Of all queues:  animetop:handed (hash)         what each unconfirmed call has handed out
+--                 animetop:handed:until (zset)   those calls by the time they lapse
 -- Times are microseconds since 1970. A version is twice the job's token, and one more while it
 -- is pending, so whatever is told late is known by its number to be old.
 
@@ -81,5 +83,13 @@ local function promote(queue, usual, now)
       append(queue, usual, id, job)
       keep(queue, id, job)
     end
+  end
+end
+
+-- Forget calls, whose names stand in one text, because their callers have confirmed them.
+local function confirm_calls(calls, times, names)
+  for name in names:gmatch('%S+') do
+    redis.call('HDEL', calls, name)
+    redis.call('ZREM', times, name)
   end
 end

@@ -1,18 +1,26 @@
 #!lua flags=allow-oom
 -- Hand out due jobs and note until when; return, in JSON, want, id and version of each.
--- ARGV: now, then of each want: queue, usual priority, how many, lease until, suspects too.
+-- The call is noted until its caller has confirmed it, so that claims whose reply was lost are
+-- found; a call that its caller has given up hands out nothing.
+-- KEYS: calls, their times. ARGV: now, call, when it lapses, confirmed calls, then of each want:
+-- queue, usual priority, how many, lease until, suspects too.
 
-local now, claimed, suspected = tonumber(ARGV[1]), {}, false
+local now, call, claimed, suspected = tonumber(ARGV[1]), ARGV[2], {}, false
+local ids = {}
+
+confirm_calls(KEYS[1], KEYS[2], ARGV[4])
+if redis.call('HEXISTS', KEYS[1], call) == 1 then return '[]' end
 
 local function give(queue, id, job, until_at, number_of_want)
   table.insert(claimed, {number_of_want, id, number(job.version)})
+  table.insert(ids, id)
   job.place, job.version, job.due = CLAIMED, job.version + 1, until_at
   hold(queue, id, job, now)
   keep(queue, id, job)
 end
 
-for at = 2, #ARGV, 5 do
-  local queue, usual, want = ARGV[at], ARGV[at + 1], (at - 2) / 5
+for at = 5, #ARGV, 5 do
+  local queue, usual, want = ARGV[at], ARGV[at + 1], (at - 5) / 5
   local room, until_at = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   promote(queue, usual, now)
   while room > 0 do
@@ -45,4 +53,7 @@ for at = 2, #ARGV, 5 do
   end
 end
 
-return #claimed > 0 and cjson.encode(claimed) or '[]'
+if #claimed == 0 then return '[]' end
+redis.call('HSET', KEYS[1], call, table.concat(ids, ' '))
+redis.call('ZADD', KEYS[2], ARGV[3], call)
+return cjson.encode(claimed)

@@ -1,7 +1,13 @@
-#!lua flags=no-writes
--- List claimed jobs whose lease has run out here. ARGV: now, how many, queues (key).
+#!lua flags=allow-oom
+-- List claimed jobs whose lease has run out here, and those whose claim nobody has confirmed.
+-- KEYS: calls, their times. ARGV: now, how many, queues (key).
 
 local ids = {}
+
+for _, call in ipairs(redis.call('ZRANGE', KEYS[2], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])) do
+  for id in (redis.call('HGET', KEYS[1], call) or ''):gmatch('%S+') do table.insert(ids, id) end
+  confirm_calls(KEYS[1], KEYS[2], call)
+end
 
 for _, queue in ipairs(redis.call('HKEYS', ARGV[3])) do
   local most = tonumber(ARGV[2]) - #ids

@@ -1,6 +1,6 @@
-#!lua flags=no-writes
--- Tell when the next job is due or the next lease runs out, or nothing.
--- ARGV: of each queue: queue, usual priority.
+#!lua flags=allow-oom
+-- Tell when the next job is due, or the next lease or unconfirmed claim runs out, or nothing.
+-- KEYS: calls, their times. ARGV: confirmed calls, then of each queue: queue, usual priority.
 
 local earliest = nil
 
@@ -8,7 +8,10 @@ local function see(at)
   if at and (not earliest or at < earliest) then earliest = at end
 end
 
-for at = 1, #ARGV, 2 do
+confirm_calls(KEYS[1], KEYS[2], ARGV[1])
+see(tonumber(redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]))
+
+for at = 2, #ARGV, 2 do
   local queue, usual = ARGV[at], ARGV[at + 1]
   for _, part in ipairs({':delayed', ':suspects', ':leases'}) do
     see(tonumber(redis.call('ZRANGE', queue .. part, 0, 0, 'WITHSCORES')[2]))

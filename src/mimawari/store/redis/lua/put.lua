@@ -1,10 +1,11 @@
 #!lua
 -- Take in live jobs as SQL has them; what is newer here stays, unless SQL is to have its way.
+-- Return how many of those that wait were new or different.
 -- ARGV: now, channel, message, force, queues (key), the jobs in JSON, each: queue, usual priority,
 -- id, version, priority, due, crashed often, claimed, brought back perhaps, key, message.
 
 local now, force = tonumber(ARGV[1]), ARGV[4] == '1'
-local promoted, calls = {}, false
+local promoted, placed = {}, 0
 
 -- Nothing is moved for nothing: whoever is told everything again must not lose its place.
 local function is_same(old, job)
@@ -43,7 +44,7 @@ for _, told in ipairs(cjson.decode(ARGV[6])) do
       job.place = READY
       append(queue, usual, id, job)
     end
-    calls = calls or job.place ~= CLAIMED
+    if job.place ~= CLAIMED then placed = placed + 1 end
     keep(queue, id, job)
     if key ~= '' then
       redis.call('SADD', queue .. ':pending', key)
@@ -52,4 +53,5 @@ for _, told in ipairs(cjson.decode(ARGV[6])) do
   end
 end
 
-if calls then redis.call('PUBLISH', ARGV[2], ARGV[3]) end
+if placed > 0 then redis.call('PUBLISH', ARGV[2], ARGV[3]) end
+return placed
