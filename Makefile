@@ -66,5 +66,5 @@ lock:
 
 ## proto: Writes the code of the messages anew from proto/crawler.proto.
 proto: venv
-	@.venv/bin/python -m grpc_tools.protoc -Iproto --python_out=src/mimawari/watches/hot \
-		--pyi_out=src/mimawari/watches/hot proto/crawler.proto
+	@.venv/bin/python -m grpc_tools.protoc -Iproto --python_out=src/mimawari/wire \
+		--pyi_out=src/mimawari/wire proto/crawler.proto

@@ -15,14 +15,18 @@ BASE = {"settings", "errors", "text", "ids", "log", "show", "__version__"}
 MAY_IMPORT = {
     "base": {"base"},
     "columns": {"columns", "base"},
+    "wire": {"wire", "base"},
     "kernel": {"kernel", "base"},
     "media": {"media", "base"},
     "net": {"net", "kernel", "base"},
     "sites": {"sites", "media", "net", "kernel", "base"},
     "edges": {"edges", "kernel", "base"},
     "notify": {"notify", "net", "edges", "kernel", "columns", "base"},
-    "watches": {"watches", "notify", "sites", "media", "net", "edges", "kernel", "columns", "base"},
-    "store": {"store", "kernel", "columns", "base"},
+    "watches": {
+        *("watches", "notify", "sites", "media", "net", "edges", "kernel", "columns", "wire"),
+        "base",
+    },
+    "store": {"store", "kernel", "columns", "wire", "base"},
     "migrations": {"migrations", "store", "watches", "notify", "columns"},
     "sim": {"sim", "kernel", "base"},
     "web": {

@@ -7,14 +7,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf import json_format
 from grpc_tools import protoc
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mimawari.errors import BadInput
-from mimawari.watches.hot import crawler_pb2, messages
+from mimawari.watches.hot import messages
 from mimawari.watches.hot.models import Coverage, Crawl, Request, Seen, Status
+from mimawari.wire import crawler_pb2
+from mimawari.wire.crawling import RESPONSE
+from tests.hot import foreign
 
 ROOT = Path(__file__).parents[2]
 AT = datetime(2024, 1, 22, 2, 20, tzinfo=UTC)
@@ -44,17 +47,6 @@ RESULT = {
     "crawledAt": "1705890150",
     "pagesCrawled": 10,
 }
-
-
-def official(tmp_path: Path, name: str) -> Any:
-    """Compile the definition anew and return a class of it that our code has no part in."""
-    out = tmp_path / "set"
-    include = str(ROOT / "proto")
-    assert protoc.main(["", f"-I{include}", f"--descriptor_set_out={out}", "crawler.proto"]) == 0
-    files = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(files.file[0])
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"animetop.{name}"))
 
 
 def request() -> Request:
@@ -125,34 +117,47 @@ crawls = st.builds(
 
 @pytest.fixture(scope="module")
 def response_class(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return official(tmp_path_factory.mktemp("proto"), "CrawlResponse")
+    return foreign.compile_messages(tmp_path_factory.mktemp("spec"))["CrawlResponse"]
 
 
 @given(crawls)
 def test_what_we_write_the_official_library_reads_and_writes_alike(
     response_class: Any, crawl: Crawl
 ) -> None:
-    ours = json.loads(json.dumps(messages.write_crawl(crawl)))
+    args = json.loads(json.dumps(messages.write_crawl(crawl)))
+    ours = RESPONSE.plain(args)
     theirs = json_format.Parse(json.dumps(ours), response_class())
     assert json.loads(json_format.MessageToJson(theirs)) == ours
+    assert {**ours, messages.COVERAGE: args[messages.COVERAGE]} == args
     assert theirs.ip_id == crawl.ip_id
     assert [item.source_id for item in theirs.items] == [item.source_id for item in crawl.items]
     back = response_class.FromString(theirs.SerializeToString())
-    assert messages.parse_crawl(json_format.MessageToDict(back)) == crawl
+    beside = {messages.COVERAGE: args[messages.COVERAGE]}
+    assert messages.parse_crawl({**json_format.MessageToDict(back), **beside}) == crawl
 
 
 @given(crawls)
 def test_names_as_in_the_definition_and_numbers_of_enums_are_read_too(
     response_class: Any, crawl: Crawl
 ) -> None:
-    theirs = json_format.ParseDict(messages.write_crawl(crawl), response_class())
+    args = messages.write_crawl(crawl)
+    theirs = json_format.ParseDict(RESPONSE.plain(args), response_class())
     spelt = json_format.MessageToDict(
         theirs,
         preserving_proto_field_name=True,
         use_integers_for_enums=True,
         always_print_fields_with_no_presence=True,
     )
-    assert messages.parse_crawl(spelt) == crawl
+    beside = {messages.COVERAGE: args[messages.COVERAGE]}
+    assert messages.parse_crawl({**spelt, **beside}) == crawl
+    assert RESPONSE.parse(json.dumps(spelt).encode()) == RESPONSE.plain(args)
+
+
+@given(crawls)
+def test_a_result_that_was_put_before_coverage_stood_apart_is_read_as_it_was(crawl: Crawl) -> None:
+    args = messages.write_crawl(crawl)
+    beside = args.pop(messages.COVERAGE)
+    assert messages.parse_crawl({**args, **beside}) == crawl
 
 
 def test_the_generated_code_is_that_of_the_definition(tmp_path: Path) -> None:
@@ -221,6 +226,10 @@ def test_a_request_that_makes_no_sense_is_refused_with_a_sentence(change: dict[s
         {"items": [{"sourceId": "m" * 65, "status": 1}]},
         {"items": [{"sourceId": "m1", "price": 2**40, "status": 1}]},
         {"pageErrors": "all"},
+        {"pagesAsked": "many"},
+        {"coverage": []},
+        {"coverage": {"pagesAsked": -1}},
+        {"coverage": {"pageErrors": [5]}},
     ],
     ids=str,
 )

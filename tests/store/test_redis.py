@@ -78,7 +78,10 @@ async def test_a_message_of_somebody_else_is_put_aside(store: RedisStore) -> Non
     await store.link.client.rpush(queue, "hello")
     assert await store.queue.next_at(["a"]) is not None
     assert len((await store.queue.turn((), [WANT], "w")).jobs) == 1
-    assert await store.link.client.lrange(f"{queue}:deadletter", 0, -1) == [b"hello"]
+    await store.relay.look()
+    [dead] = await store.queue.list(10, state=State.FAILED)
+    assert (dead.kind, await store.queue.page(dead.id)) == ("a", b"hello")
+    assert dead.id.encode() in (await store.link.client.lrange(f"{queue}:deadletter", 0, -1))[0]
 
 
 async def test_a_job_that_nobody_knows_is_taken_out(store: RedisStore, clock: VirtualClock) -> None:

@@ -112,13 +112,13 @@ class Mirror:
             (
                 *_queue(row.kind), row.id, 2 * row.token + 1,
                 names.key_of(row.kind, row.dedupe_key),
-                names.message_of(row) if row.state == State.FAILED else "", names.task_of(row),
+                names.message_of(row) if row.state == State.FAILED else "", names.counted_of(row),
             )
             for row in rows
         ]  # fmt: skip
-        seconds = int(PROCESSED_FOR.total_seconds())
-        shown = (DEAD_LETTERS, names.PROCESSED, seconds)
-        await self._link.run("drop", int(force), *shown, _encode(jobs))
+        now, seconds = int(self._database.clock.now().timestamp()), processed_seconds()
+        told = (int(force), DEAD_LETTERS, now, seconds, _encode(jobs))
+        await self._link.run("drop", *told, keys=names.PROCESSED)
 
     async def _place(self, times: Sequence[tuple[str, str, int | None]]) -> None:
         parts = [
@@ -127,6 +127,11 @@ class Mirror:
         ]
         call = (self._link.channel, f"{SCHEDULE} {self._sender}")
         await self._link.run("place", *call, names.SCHEDULES, names.IPS, *_flat(parts))
+
+
+def processed_seconds() -> int:
+    """Return for how long a counted task is remembered."""
+    return int(PROCESSED_FOR.total_seconds())
 
 
 def _version(row: Row[Any]) -> int:

@@ -124,7 +124,7 @@ class RedisQueue(SqlQueue):
                 continue
             until = to_micros(self._database.clock.now() + want.lease_for)
             values = {**rows, "worker": worker, "lease_until": until}
-            taken = self._run_claim(session, self._claim_known, values)
+            taken = self.run_claim(session, self._claim_known, values)
             claimed |= {job.id: job for job in taken}
         return tuple(claimed[job.id] for job in handed if job.id in claimed)
 

@@ -13,7 +13,6 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 from sqlalchemy import Select, delete, insert, select
@@ -23,8 +22,9 @@ from mimawari.ids import new_id
 from mimawari.kernel.clock import RealClock
 from mimawari.kernel.signal import JOBS, SCHEDULE
 from mimawari.store.redis import names
+from mimawari.store.redis.foreign import Finding, ForeignWork
 from mimawari.store.redis.link import RedisLink
-from mimawari.store.redis.mirror import BATCH, Facts, Mirror
+from mimawari.store.redis.mirror import BATCH, Facts, Mirror, processed_seconds
 from mimawari.store.sql.engine import Database, Session
 from mimawari.store.sql.tables import inbox, jobs, relay, schedule
 from mimawari.text import clean
@@ -33,6 +33,15 @@ LOOK = timedelta(seconds=2)
 """How often Redis is asked whether it is still the one that was filled."""
 SOON = timedelta(seconds=1)
 """How long a commit's own process has to tell of it before others do."""
+
+FINDINGS = 100
+"""How much of what other programs have done is taken in at once."""
+SHORT = 20
+"""A queue of so few messages is looked through at each look, a longer one where it seems odd."""
+ALL_EVERY = 20
+"""At so many looks also the queues are looked at that no other program has a part in."""
+
+MOST_UNTOLD = 10_000
 
 FILLING = "being filled by "
 FILLING_FOR = timedelta(seconds=5)
@@ -57,10 +66,32 @@ class Told:
     times: dict[str, tuple[str, str, int | None]] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Untold:
+    """The names of what this process could not tell Redis, to be told again before all else."""
+
+    jobs: set[str] = field(default_factory=set)
+    members: set[str] = field(default_factory=set)
+    rows: list[str] = field(default_factory=list)
+
+    def add(self, sealed: Sealed) -> None:
+        """Add what a transaction has left; what there is no room for stands in SQL all the same."""
+        if len(self.jobs) + len(self.members) >= MOST_UNTOLD:
+            return
+        self.jobs.update(row.id for row in (*sealed.facts.live, *sealed.facts.over))
+        self.members.update(time[0] for time in sealed.facts.times)
+        if sealed.row_id is not None:
+            self.rows.append(sealed.row_id)
+
+
 class RedisRelay:
     """Keeps Redis as SQL is."""
 
-    def __init__(self, database: Database, link: RedisLink, mirror: Mirror) -> None:
+    def __init__(
+        self, database: Database, link: RedisLink, mirror: Mirror, foreign: ForeignWork
+    ) -> None:
+        self._foreign = foreign
+        self._looks = 0
         self._database = database
         self._link = link
         self._mirror = mirror
@@ -68,6 +99,7 @@ class RedisRelay:
         self._clock = RealClock()
         self._again_at = self._clock.now()
         self._told = Told()
+        self._untold = Untold()
         self._doubted: set[str] = set()
         self._first_seen: dict[str, datetime] = {}
         self.late = 0
@@ -95,12 +127,14 @@ class RedisRelay:
         self.start()
         if self._clock.now() < self._again_at:
             # Nobody waits for a Redis that was away a moment ago.
-            self._is_behind = True
+            self._untold.add(sealed)
+            self.stir()
             return
         try:
             await self._mirror.tell(sealed.facts)
         except StoreDown as error:
-            self._is_behind = True
+            self._untold.add(sealed)
+            self.stir()
             self._again_at = self._clock.now() + SOON
             log.warning("not told yet", result="retry", reason=str(error), next=str(SOON))
             return
@@ -121,8 +155,9 @@ class RedisRelay:
 
     def doubt(self, ids: Collection[str]) -> None:
         """Ask SQL about jobs of which nobody knows whether they were claimed."""
-        self._doubted.update(ids)
-        self.stir()
+        if ids:
+            self._doubted.update(ids)
+            self.stir()
 
     async def settle_doubts(self) -> int:
         """Correct the jobs in doubt, which stay so if it fails; return how many wait again."""
@@ -186,8 +221,11 @@ class RedisRelay:
 
     async def look(self) -> None:
         """See to it that Redis is the one that was filled, and that nothing is left untold."""
-        await self._refill()
+        said, findings = await self.find_changes()
+        await self._refill(said)
+        await self._tell_untold()
         await self._strike_out()
+        await self._take_in(findings)
         await self.settle_doubts()
         if self._is_behind:
             # Whoever stirs meanwhile is not to be overheard.
@@ -195,14 +233,51 @@ class RedisRelay:
             if await self._sweep():
                 self._is_behind = True
 
-    async def _refill(self) -> None:
+    async def _tell_untold(self) -> None:
+        """Tell what this process could not tell when it was committed."""
+        untold, self._untold = self._untold, Untold()
+        if not (untold.jobs or untold.members):
+            return
+        try:
+            facts = await self._read(sorted(untold.jobs), untold.members)
+            await self._tell_late(facts)
+        except BaseException:
+            self._untold.jobs |= untold.jobs
+            self._untold.members |= untold.members
+            self._untold.rows += untold.rows
+            raise
+        self._told.rows += untold.rows
+        self._told.times.update({time[0]: time for time in facts.times})
+
+    async def find_changes(self) -> tuple[str, list[Finding]]:
+        """Return which Redis this says it is, and what other programs have done there."""
+        now = int(self._database.clock.now().timestamp())
+        shared = [
+            part
+            for kind in names.FORMS
+            for part in (names.queue_of(kind), str(names.usual_of(kind)))
+        ]
+        told = (now, processed_seconds(), FINDINGS, SHORT, int(self._looks % ALL_EVERY == 0))
+        keys = (names.EPOCH, names.QUEUES, *names.PROCESSED)
+        self._looks += 1
+        found: Sequence[bytes] = await self._link.run("look", *told, *shared, keys=keys)
+        parts = zip(*(found[at::4] for at in range(1, 5)), strict=True)
+        return found[0].decode(), [
+            Finding(what.decode(), queue.decode(), name.decode(), body)
+            for what, queue, name, body in parts
+        ]
+
+    async def _take_in(self, findings: Sequence[Finding]) -> None:
+        """Keep what other programs have done; jobs that stood nowhere are told again."""
+        lost = {one.name for one in findings if one.what == "lost"}
+        self.doubt(lost | await self._foreign.take_in(findings))
+        self.late += await self.settle_doubts()
+
+    async def _refill(self, said: str) -> None:
         """Tell a Redis everything that was emptied, restarted or exchanged."""
-        client = self._link.client
-        found: Any = await self._link.asked(client.get(names.EPOCH))
-        said = found.decode() if found else ""
         if (self._run_id and said == self._run_id) or said.startswith(FILLING):
             return
-        server = await self._link.asked(client.info("server"))
+        server = await self._link.asked(self._link.client.info("server"))
         run_id = str(server["run_id"])
         if said != run_id:
             await self._fill(run_id)
@@ -211,6 +286,9 @@ class RedisRelay:
     async def _fill(self, run_id: str) -> None:
         mine = f"{FILLING}{new_id()}"
         await self._link.asked(self._link.client.set(names.EPOCH, mine, px=FILLING_FOR))
+        now = int(self._database.clock.now().timestamp())
+        old = (names.OLD_EPOCH, names.QUEUES, *names.PROCESSED)
+        await self._link.run("clear", now, keys=old)
         told = await self._tell_all(mine)
         if await self._link.run("filled", mine, run_id, 0, keys=(names.EPOCH,)):
             log.info("Redis filled", result="done", reason="it was empty or new", **told)

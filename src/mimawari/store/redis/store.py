@@ -3,6 +3,7 @@
 from mimawari.kernel.ports import Clock
 from mimawari.store.redis import names
 from mimawari.store.redis.cache import RedisCache
+from mimawari.store.redis.foreign import ForeignWork
 from mimawari.store.redis.link import RedisLink
 from mimawari.store.redis.mirror import Mirror
 from mimawari.store.redis.queue import RedisQueue
@@ -24,7 +25,8 @@ class RedisStore(SqlStore):
         database = self.database
         signal = RedisSignal(database, self.link)
         mirror = Mirror(self.link, database, signal.name)
-        self.relay = RedisRelay(database, self.link, mirror)
+        self.foreign = ForeignWork(database, self.link, self.queue)
+        self.relay = RedisRelay(database, self.link, mirror, self.foreign)
         database.relay = self.relay
         self.signal = database.signal = signal
         signal.relay = self.relay

@@ -180,14 +180,15 @@ class SqlQueue(SqlJobs):
             "lease_until": to_micros(now + want.lease_for),
             "crashes": SUSPECT_AFTER,
         }
-        taken = self._run_claim(session, self._claim, values)
+        taken = self.run_claim(session, self._claim, values)
         if suspects and len(taken) < want.most:
-            taken += self._run_claim(session, self._claim_suspects, {**values, "most": 1})
+            taken += self.run_claim(session, self._claim_suspects, {**values, "most": 1})
         return taken
 
-    def _run_claim(
+    def run_claim(
         self, session: Session, statements: Sequence[Any], values: dict[str, Any]
     ) -> list[Job]:
+        """Run the statements of a claim as part of a transaction and return the claimed jobs."""
         choose, *mark = statements
         rows = session.execute(choose, values).all()
         if mark and rows:

@@ -1,4 +1,7 @@
-"""The messages in the queue: protobuf by their definition, proto3 JSON by their form."""
+"""The messages in the queue: protobuf by their definition, proto3 JSON by their form.
+
+A job's arguments are its message and, beside it, what its definition has no field for.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -9,20 +12,23 @@ from google.protobuf.message import Message
 
 from mimawari.errors import BadInput
 from mimawari.text import clean, one_line
-from mimawari.watches.hot.crawler_pb2 import (
+from mimawari.watches.hot.models import Coverage, Crawl, Request, Seen, Status
+from mimawari.wire.crawler_pb2 import (
     ITEM_STATUS_ON_SALE,
     ITEM_STATUS_SOLD,
     CrawlRequest,
     CrawlResponse,
     Item,
 )
-from mimawari.watches.hot.models import Coverage, Crawl, Request, Seen, Status
 
 NO_PRICE_YEN = 9_999_999
 """What the site shows where the seller has set no price."""
 MOST_PAGES = 100
 MOST_ID = 64
 MOST_ITEMS = 2 * MOST_PAGES * 120
+
+COVERAGE = "coverage"
+"""The argument that says beside a CrawlResponse how much of the market the crawl could see."""
 
 M = TypeVar("M", bound=Message)
 
@@ -80,9 +86,9 @@ def parse_request(args: Mapping[str, Any], job_id: str, enqueued_at: datetime) -
 
 
 def write_crawl(crawl: Crawl) -> dict[str, Any]:
-    """Write what a crawl found as it stands in the queue."""
+    """Write what a crawl found as a job's arguments: the message, and its coverage beside it."""
     coverage = crawl.coverage
-    return MessageToDict(
+    message = MessageToDict(
         CrawlResponse(
             ip_id=crawl.ip_id,
             items=[_item(seen) for seen in crawl.items],
@@ -92,12 +98,15 @@ def write_crawl(crawl: Crawl) -> dict[str, Any]:
             crawled_at=int(crawl.crawled_at.timestamp()),
             pages_crawled=coverage.pages_read,
             retry_count=crawl.retry_count,
-            pages_asked=coverage.pages_asked,
-            capped_on_sale=coverage.capped_on_sale,
-            capped_sold=coverage.capped_sold,
-            page_errors=coverage.page_errors,
         )
     )
+    beside = {
+        "pagesAsked": coverage.pages_asked,
+        "cappedOnSale": coverage.capped_on_sale,
+        "cappedSold": coverage.capped_sold,
+        "pageErrors": list(coverage.page_errors),
+    }
+    return {**message, COVERAGE: beside}
 
 
 def _item(seen: Seen) -> Item:
@@ -124,15 +133,29 @@ def parse_crawl(args: Mapping[str, Any]) -> Crawl:
         task_id=clean(found.task_id),
         crawled_at=_time(found.crawled_at),
         items=tuple(_seen(item) for item in found.items if item.status in _STATUSES),
-        coverage=Coverage(
-            pages_asked=found.pages_asked or found.pages_crawled,
-            pages_read=found.pages_crawled,
-            capped_on_sale=found.capped_on_sale,
-            capped_sold=found.capped_sold,
-            page_errors=tuple(found.page_errors),
-        ),
+        coverage=_coverage(args, found.pages_crawled),
         error=found.error_message,
         retry_count=found.retry_count,
+    )
+
+
+def _coverage(args: Mapping[str, Any], pages_read: int) -> Coverage:
+    """Read what stands beside a message; another program's has nothing there."""
+    # Results that were put before coverage stood apart have it among the message's own fields.
+    beside = args.get(COVERAGE, args)
+    if not isinstance(beside, Mapping):
+        raise BadInput("the coverage beside a CrawlResponse is an object")
+    pages_asked, errors = beside.get("pagesAsked", 0), beside.get("pageErrors", [])
+    if not isinstance(pages_asked, int) or not 0 <= pages_asked < 2**31:
+        raise BadInput("the coverage beside a CrawlResponse needs pagesAsked as a number")
+    if not isinstance(errors, list) or not all(isinstance(error, str) for error in errors):
+        raise BadInput("the coverage beside a CrawlResponse needs pageErrors as a list of texts")
+    return Coverage(
+        pages_asked=pages_asked or pages_read,
+        pages_read=pages_read,
+        capped_on_sale=beside.get("cappedOnSale") is True,
+        capped_sold=beside.get("cappedSold") is True,
+        page_errors=tuple(map(clean, errors)),
     )
 
 

@@ -28,14 +28,12 @@ for at = 5, #ARGV, 5 do
     if not first then break end
     local messages = redis.call('RPOP', level(queue, usual, first), room)
     for _, message in ipairs(messages or {}) do
-      local id = id_of(message)
-      local job = id and find(queue, id)
+      local id, job = ours(queue, message)
       if job and job.place == READY then
         give(queue, id, job, until_at, want)
         room = room - 1
-      elseif not id then
-        -- Not ours; a person may find out whose.
-        redis.call('LPUSH', queue .. ':deadletter', message)
+      elseif not job then
+        set_aside(queue, message)
       end
     end
     if redis.call('EXISTS', level(queue, usual, first)) == 0 then

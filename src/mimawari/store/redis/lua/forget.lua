@@ -13,7 +13,7 @@ else
 end
 
 for _, name in ipairs(names) do
-  local rest = name:match('^hot:(.*)$')
+  local rest = not name:match(':making$') and name:match('^hot:(.*)$')
   redis.call('DEL', rest and ARGV[3] .. rest or ARGV[4] .. name)
   redis.call('ZREM', KEYS[1], name)
   redis.call('ZREM', KEYS[2], name)

@@ -18,11 +18,11 @@ for at = 2, #ARGV, 2 do
   end
   for _, priority in ipairs(redis.call('ZRANGE', queue .. ':levels', 0, -1)) do
     local message = redis.call('LINDEX', level(queue, usual, priority), -1)
-    local id = message and id_of(message)
-    local job = id and find(queue, id)
-    if job then see(job.due) end
-    -- Somebody else's message: whoever claims next puts it aside.
-    if message and not id then see(0) end
+    if message then
+      local _, job = ours(queue, message)
+      -- Another program's message is set aside by whoever claims next.
+      see(job and job.due or 0)
+    end
   end
 end
 

@@ -12,9 +12,9 @@ local function is_same(old, job)
   return old.version == job.version and old.priority == job.priority and old.due == job.due
 end
 
-local function leave_dead_letters(queue, id)
+local function leave_dead_letters(queue, name)
   for _, message in ipairs(redis.call('LRANGE', queue .. ':deadletter', 0, -1)) do
-    if id_of(message) == id then redis.call('LREM', queue .. ':deadletter', 1, message) end
+    if name_of(message) == name then redis.call('LREM', queue .. ':deadletter', 1, message) end
   end
 end
 
@@ -29,8 +29,9 @@ for _, told in ipairs(cjson.decode(ARGV[6])) do
   end
   local old = find(queue, id)
   if not old or (force or old.version <= job.version) and not is_same(old, job) then
-    if old then take_out(queue, usual, id, old) end
-    if is_back then leave_dead_letters(queue, id) end
+    if old then remove(queue, usual, id, old) end
+    if is_back then leave_dead_letters(queue, name_of(message)) end
+    sign(queue, id, message)
     if is_claimed then
       job.place = CLAIMED
       hold(queue, id, job, now)

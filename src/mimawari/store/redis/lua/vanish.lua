@@ -7,8 +7,7 @@ for at = 2, #ARGV do
   for each = 1, #queues, 2 do
     local old = find(queues[each], ARGV[at])
     if old then
-      take_out(queues[each], queues[each + 1], ARGV[at], old)
-      redis.call('HDEL', queues[each] .. ':jobs', ARGV[at])
+      remove(queues[each], queues[each + 1], ARGV[at], old)
     end
   end
 end

@@ -51,7 +51,7 @@ class Item(_message.Message):
     def __init__(self, source_id: _Optional[str] = ..., title: _Optional[str] = ..., price: _Optional[int] = ..., image_url: _Optional[str] = ..., item_url: _Optional[str] = ..., status: _Optional[_Union[ItemStatus, str]] = ...) -> None: ...
 
 class CrawlResponse(_message.Message):
-    __slots__ = ("ip_id", "items", "total_found", "error_message", "task_id", "crawled_at", "pages_crawled", "retry_count", "pages_asked", "capped_on_sale", "capped_sold", "page_errors")
+    __slots__ = ("ip_id", "items", "total_found", "error_message", "task_id", "crawled_at", "pages_crawled", "retry_count")
     IP_ID_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     TOTAL_FOUND_FIELD_NUMBER: _ClassVar[int]
@@ -60,10 +60,6 @@ class CrawlResponse(_message.Message):
     CRAWLED_AT_FIELD_NUMBER: _ClassVar[int]
     PAGES_CRAWLED_FIELD_NUMBER: _ClassVar[int]
     RETRY_COUNT_FIELD_NUMBER: _ClassVar[int]
-    PAGES_ASKED_FIELD_NUMBER: _ClassVar[int]
-    CAPPED_ON_SALE_FIELD_NUMBER: _ClassVar[int]
-    CAPPED_SOLD_FIELD_NUMBER: _ClassVar[int]
-    PAGE_ERRORS_FIELD_NUMBER: _ClassVar[int]
     ip_id: int
     items: _containers.RepeatedCompositeFieldContainer[Item]
     total_found: int
@@ -72,8 +68,4 @@ class CrawlResponse(_message.Message):
     crawled_at: int
     pages_crawled: int
     retry_count: int
-    pages_asked: int
-    capped_on_sale: bool
-    capped_sold: bool
-    page_errors: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, ip_id: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., total_found: _Optional[int] = ..., error_message: _Optional[str] = ..., task_id: _Optional[str] = ..., crawled_at: _Optional[int] = ..., pages_crawled: _Optional[int] = ..., retry_count: _Optional[int] = ..., pages_asked: _Optional[int] = ..., capped_on_sale: _Optional[bool] = ..., capped_sold: _Optional[bool] = ..., page_errors: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, ip_id: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., total_found: _Optional[int] = ..., error_message: _Optional[str] = ..., task_id: _Optional[str] = ..., crawled_at: _Optional[int] = ..., pages_crawled: _Optional[int] = ..., retry_count: _Optional[int] = ...) -> None: ...
