@@ -347,3 +347,11 @@ async def test_moving_on_a_member_does_not_wait_for_its_job_which_may_be_waiting
     view = await store.queue.find(job.id)
     assert view is not None
     assert view.state == State.DONE
+
+
+async def test_the_kinds_are_those_that_have_members(store: SqlStore, clock: VirtualClock) -> None:
+    assert await store.schedule.kinds() == frozenset()
+    await store.schedule.put([entry(clock, "a"), entry(clock, "b", kind="other")])
+    assert await store.schedule.kinds() == {"a", "other"}
+    await store.schedule.remove("b")
+    assert await store.schedule.kinds() == {"a"}

@@ -1,12 +1,14 @@
 """An empty schedule is rebuilt from the targets, with what is new or overdue spread out."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 import pytest
 
 from mimawari.kernel.clock import VirtualClock
+from mimawari.kernel.loop import LONGEST
 from mimawari.kernel.ports import Reader
 from mimawari.kernel.scheduler import Scheduler, spread
 from mimawari.kernel.values import Entry
@@ -65,6 +67,34 @@ async def test_a_schedule_that_is_not_empty_is_left_alone(
         await clock.advance(HOUR)
     assert asked == []
     assert await store.schedule.count() == 1
+
+
+@pytest.mark.parametrize("when", ["at the start", "while it runs"])
+async def test_a_watch_whose_own_targets_were_lost_gets_them_back_beside_others(
+    store: SqlStore, clock: VirtualClock, when: str
+) -> None:
+    async def list_targets(_reader: Reader, _settings: Settings) -> Sequence[Target]:
+        return [
+            Target(member="lost", kind="mine", every=HOUR),
+            Target(member="other", kind="daily", every=HOUR),
+        ]
+
+    async def list_others(_reader: Reader, _settings: Settings) -> Sequence[Target]:
+        return [Target(member="theirs", kind="quick", every=HOUR)]
+
+    mine = Watch(name="w", tasks=(doing("mine"), doing("daily")), targets=list_targets)
+    others = Watch(name="o", tasks=(doing("quick"),), targets=list_others)
+    later = clock.now() + 9 * HOUR
+    there = [replace(entry("other", later), kind="daily"), entry("theirs", later)]
+    await store.schedule.put(there)
+    scheduler = Scheduler(store, clock, Watches([mine, others]))
+    if when == "while it runs":
+        await scheduler.tick()
+        await store.schedule.remove("lost")
+        await clock.advance(LONGEST)
+    await scheduler.tick()
+    assert {each.member for each in await store.schedule.list(9)} == {"lost", "other", "theirs"}
+    assert [await store.schedule.find(each.member) for each in there] == there
 
 
 async def test_run_goes_on_with_a_rebuilt_schedule_without_waiting(

@@ -82,6 +82,9 @@ class Schedule(Protocol):
     async def count(self) -> int:
         """Count the members."""
 
+    async def kinds(self) -> frozenset[str]:
+        """Return the kinds that have members."""
+
 
 class Queue(Protocol):
     """Jobs that are claimed under a lease and end once."""

@@ -67,6 +67,7 @@ class Scheduler:
         self._batch = batch
         self._deepest = deepest
         self._bell = store.signal.bell(SCHEDULE)
+        self._check_at = clock.now()
 
     async def run(self) -> None:
         """Enqueue until cancelled."""
@@ -85,8 +86,11 @@ class Scheduler:
         if due:
             await self._enqueue(due, now)
         next_at = await self._store.schedule.next_at(without=deep)
-        if next_at is None and not deep and await self._rebuild():
-            next_at = await self._store.schedule.next_at()
+        is_empty = next_at is None and not deep
+        if is_empty or now >= self._check_at:
+            self._check_at = now + LONGEST
+            if await self._rebuild():
+                next_at = await self._store.schedule.next_at(without=deep)
         hold = now + (AGAIN if deep else LONGEST)
         # Coming at half the span finds several at once where targets are close together.
         return hold if next_at is None else min(hold, next_at - AHEAD / 2)
@@ -119,14 +123,22 @@ class Scheduler:
         log.info("enqueued", result="done", due=len(due), enqueued=enqueued)
 
     async def _rebuild(self) -> int:
-        """Fill an empty schedule from the watches' own tables; say how many members it got."""
-        targets: list[Target] = []
+        """Fill what the schedule has lost from the watches' own tables; return how many targets.
+
+        A kind of targets is lost where its watch has some and the schedule has none of them.
+        """
+        there = await self._store.schedule.kinds()
+        lost: list[Target] = []
         async with self._store.read() as reader:
             for watch in self._watches.all:
-                if watch.targets is not None:
-                    targets += await watch.targets(reader, self._watches.settings)
-        if not targets:
+                if watch.targets is None or {task.kind for task in watch.tasks} <= there:
+                    continue
+                found = await watch.targets(reader, self._watches.settings)
+                lost += [target for target in found if target.kind not in there]
+        if not lost:
             return 0
-        added = await self._store.schedule.add(spread(targets, self._clock.now()))
-        log.info("schedule rebuilt", result="done", members=added, reason="it was empty")
+        added = await self._store.schedule.add(spread(lost, self._clock.now()))
+        kinds = ", ".join(sorted({target.kind for target in lost}))
+        reason = f"there was none of {kinds}"
+        log.info("schedule rebuilt", result="done", members=added, reason=reason)
         return added

@@ -135,6 +135,12 @@ class SqlSchedule:
             members: int = (await connection.execute(query)).scalar_one()
         return members
 
+    async def kinds(self) -> frozenset[str]:
+        """Return the kinds that have members."""
+        async with self._database.read() as connection:
+            rows = await connection.execute(select(schedule.c.kind).distinct())
+            return frozenset(row.kind for row in rows)
+
 
 def _unmoved(session: Session, moves: Sequence[Move]) -> list[Move]:
     """Hold the members that nobody has moved on, in one order so that no two wait in a ring."""
