@@ -74,6 +74,14 @@ async def test_a_new_hour_has_a_board_of_its_own(hot: Hot) -> None:
     assert len((await hot.get("/leaderboard"))["entries"]) == 1
 
 
+async def test_other_hours_than_the_kept_ones_are_answered_anew(hot: Hot) -> None:
+    await hot.flow("a", inflow=1, outflow=1)
+    await hot.clock.advance(2 * HOUR)
+    for span, inflow in ((24, 1), (1, 0), (24, 1)):
+        found = await hot.get("/ips/1/liquidity", hours=span)
+        assert (found["hours"], found["inflow"]) == (span, inflow)
+
+
 class Answer(BaseModel):
     """Something to keep."""
 

@@ -121,9 +121,41 @@ async def test_the_answers_kept_for_the_api_have_the_names_of_the_specification(
 ) -> None:
     await store.cache.set("hot:leaderboard:hot:24", b"{}", timedelta(minutes=10))
     await store.cache.set("hot:ip:11:liquidity", b"{}", timedelta(minutes=10))
+    await store.cache.set("hot:ip:11:liquidity:making", b"me", timedelta(minutes=10))
     await store.cache.set("robots", b"+", timedelta(minutes=10))
     client = store.link.client
     named = ("animetop:leaderboard:hot:24", "animetop:ip:11:liquidity", "animetop:cache:robots")
     assert [await client.type(key) for key in named] == [b"string"] * 3
-    assert await store.cache.drop("hot:ip:11:") == 1
+    for pattern, key in zip(("leaderboard", "ip"), named[:2], strict=True):
+        assert await client.keys(f"animetop:{pattern}:*") == [key.encode()]
+    assert await store.cache.drop("hot:ip:11:") == 2
     assert await client.exists(*named) == 2
+    assert await client.keys("*:making") == []
+
+
+async def test_a_task_is_among_the_processed_for_a_day_from_when_it_was_added(
+    store: RedisStore, clock: VirtualClock
+) -> None:
+    ip = await add_ip(store, clock)
+    day = timedelta(hours=24)
+
+    async def apply(task_id: str) -> None:
+        crawl = Crawl(ip_id=ip.id, task_id=task_id, crawled_at=clock.now(), items=())
+        args = messages.write_crawl(crawl)
+        [job_id] = await store.queue.put([NewJob(kind="hot.apply", args=args)])
+        want = Want(kind="hot.apply", most=1, lease_for=timedelta(minutes=2))
+        [job] = (await store.queue.turn((), [want], "w")).jobs
+        assert job.id == job_id
+        await store.queue.turn([End(id=job.id, token=job.token, state=State.DONE)], (), "w")
+
+    await apply("first")
+    await clock.advance(day / 2)
+    await apply("second")
+    assert await members(store, "animetop:processed") == {"first", "second"}
+    await clock.advance(day / 2 - timedelta(seconds=1))
+    await store.relay.look()
+    assert await members(store, "animetop:processed") == {"first", "second"}
+    await clock.advance(timedelta(seconds=1))
+    await store.relay.look()
+    assert await members(store, "animetop:processed") == {"second"}
+    assert 0 < await store.link.client.ttl("animetop:processed") <= day.total_seconds()

@@ -156,8 +156,11 @@ async def show_leaderboard(
             type=asked.type, hours=asked.hours, window=span, generated_at=now, entries=entries
         )
 
-    key = f"{reads.LEADERBOARD}{asked.type}:{asked.hours}:{window.end_at:%Y%m%d%H}"
-    board = await keeping.find_or_make(system.store.cache, key, LeaderboardOut, make)
+    def fits(kept: LeaderboardOut) -> bool:
+        return kept.window.end_at == window.end_at
+
+    key = f"{reads.LEADERBOARD}{asked.type}:{asked.hours}"
+    board = await keeping.find_or_make(system.store.cache, key, LeaderboardOut, make, fits)
     shown = board.entries[: asked.limit]
     if asked.format == "csv":
         name = f"leaderboard-{asked.type}-{asked.hours}h"

@@ -83,8 +83,11 @@ async def show_liquidity(
         async with system.store.read() as reader:
             return await _liquidity(reader, ip, window, asked.hours)
 
-    key = f"{reads.of_ip(ip_id)}liquidity:{asked.hours}:{window.end_at:%Y%m%d%H}"
-    return await keeping.find_or_make(system.store.cache, key, LiquidityOut, make)
+    def fits(kept: LiquidityOut) -> bool:
+        return (kept.hours, kept.window.end_at) == (asked.hours, window.end_at)
+
+    key = f"{reads.of_ip(ip_id)}liquidity"
+    return await keeping.find_or_make(system.store.cache, key, LiquidityOut, make, fits)
 
 
 async def _liquidity(reader: Reader, ip: Ip, window: Window, hours: int) -> LiquidityOut:
@@ -124,8 +127,12 @@ async def list_hours(
 
     if asked.from_at or asked.to_at:
         return await make()
-    key = f"{reads.of_ip(ip_id)}hourly:{end:%Y%m%d%H}:{asked.page}"
-    return await keeping.find_or_make(system.store.cache, key, HoursOut, make)
+
+    def fits(kept: HoursOut) -> bool:
+        return kept.to_at == end
+
+    key = f"{reads.of_ip(ip_id)}hourly_stats:{asked.page}"
+    return await keeping.find_or_make(system.store.cache, key, HoursOut, make, fits)
 
 
 def _span(asked: HoursAsked, now: datetime) -> tuple[datetime, datetime]:
