@@ -13,6 +13,7 @@ from mimawari.kernel.values import Entry
 from mimawari.store.redis import RedisStore, names
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import relay
+from tests.stores import open_again
 
 pytestmark = pytest.mark.parametrize("engine", ["redis"])
 
@@ -144,3 +145,24 @@ async def test_redis_is_looked_after_also_when_an_error_came_that_nobody_expecte
     async with asyncio.timeout(10):
         while await store.queue.next_at(["a"]) is None:
             await asyncio.sleep(0.01)
+
+
+async def test_a_schedule_that_redis_has_lost_beside_others_is_told_again(
+    store: RedisStore, clock: VirtualClock
+) -> None:
+    later = clock.now() + MINUTE
+    entries = [
+        Entry(member=f"hot:{number}", kind="hot.crawl", next_at=later, every=MINUTE)
+        for number in range(3)
+    ]
+    await store.schedule.put([*entries, Entry(member="m", kind="a", next_at=later, every=MINUTE)])
+    client = store.link.client
+    for lose in (client.delete(names.IPS), client.zrem(names.IPS, "1")):
+        await lose
+        beside = open_again(store, clock)
+        assert isinstance(beside, RedisStore)
+        await beside.relay.look()
+        await beside.close()
+        assert await client.zcard(names.IPS) == 3
+    await clock.advance(MINUTE)
+    assert len(await store.schedule.due(clock.now(), 10)) == 4

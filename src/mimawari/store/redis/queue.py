@@ -96,9 +96,8 @@ class RedisQueue(SqlQueue):
         lost = sorted(self._lost_calls)
         until = to_micros(self._database.clock.now() + CONFIRM_FOR)
         ids = await self._link.run("disown", until, *lost, keys=names.CALLS)
-        self._relay.doubt([job_id.decode() for job_id in ids])
         self._lost_calls.difference_update(lost)
-        await self._relay.settle_doubts()
+        await self._relay.correct_surely([job_id.decode() for job_id in ids])
 
     async def _hand_out(self, call: str, wants: Sequence[Want]) -> list[Handed]:
         await self._disown_lost()
@@ -132,8 +131,8 @@ class RedisQueue(SqlQueue):
         """List claimed jobs whose lease has run out; sets right what only Redis holds claimed."""
         lapsed = ("lapsed", to_micros(now), most, names.QUEUES)
         if ids := await self._link.run(*lapsed, keys=names.CALLS):
-            self._relay.doubt([job_id.decode() for job_id in ids])
-            self._relay.late += await self._relay.settle_doubts()
+            lapsed_ids = [job_id.decode() for job_id in ids]
+            self._relay.late["lapsed"] += await self._relay.correct_surely(lapsed_ids)
         return await super().expired(now, most)
 
     async def next_at(self, kinds: Collection[str]) -> datetime | None:

@@ -8,14 +8,14 @@ and SQL refuses the claim of a job that it knows better.
 
 import asyncio
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import structlog
-from sqlalchemy import Select, delete, insert, select
+from sqlalchemy import Select, delete, func, insert, select
 
 from mimawari.errors import StoreDown
 from mimawari.ids import new_id
@@ -32,7 +32,9 @@ from mimawari.text import clean
 LOOK = timedelta(seconds=2)
 """How often Redis is asked whether it is still the one that was filled."""
 SOON = timedelta(seconds=1)
-"""How long a commit's own process has to tell of it before others do."""
+"""How soon what went wrong is tried again."""
+OWN_FOR = timedelta(seconds=2)
+"""How long a commit's own process has to tell of it, while Redis answers, before others do."""
 
 FINDINGS = 100
 """How much of what other programs have done is taken in at once."""
@@ -102,8 +104,8 @@ class RedisRelay:
         self._untold = Untold()
         self._doubted: set[str] = set()
         self._first_seen: dict[str, datetime] = {}
-        self.late = 0
-        """How many waiting jobs Redis learned of only by a look for what it had missed."""
+        self.late: Counter[str] = Counter()
+        """How many waiting jobs Redis learned of only by a look for what it had missed, by how."""
         self._stirred = asyncio.Event()
         self._is_behind = True
         self._run_id = ""
@@ -160,12 +162,16 @@ class RedisRelay:
             self.stir()
 
     async def settle_doubts(self) -> int:
-        """Correct the jobs in doubt, which stay so if it fails; return how many wait again."""
+        """Correct the jobs in doubt; return how many wait again."""
         doubted, self._doubted = self._doubted, set()
+        return await self.correct_surely(doubted)
+
+    async def correct_surely(self, ids: Collection[str]) -> int:
+        """Correct some jobs, which stay in doubt where it fails; return how many wait again."""
         try:
-            return await self.correct(doubted) if doubted else 0
+            return await self.correct(ids) if ids else 0
         except BaseException:
-            self._doubted |= doubted
+            self.doubt(ids)
             raise
 
     async def _tell_late(self, facts: Facts, *, force: bool = False) -> int:
@@ -227,6 +233,8 @@ class RedisRelay:
         await self._strike_out()
         await self._take_in(findings)
         await self.settle_doubts()
+        if self._looks % ALL_EVERY == 1:
+            await self._restore_schedules()
         if self._is_behind:
             # Whoever stirs meanwhile is not to be overheard.
             self._is_behind = False
@@ -270,8 +278,29 @@ class RedisRelay:
     async def _take_in(self, findings: Sequence[Finding]) -> None:
         """Keep what other programs have done; jobs that stood nowhere are told again."""
         lost = {one.name for one in findings if one.what == "lost"}
-        self.doubt(lost | await self._foreign.take_in(findings))
-        self.late += await self.settle_doubts()
+        self.late["lost"] += await self.correct_surely(lost)
+        self.doubt(await self._foreign.take_in(findings))
+
+    async def _restore_schedules(self) -> None:
+        """Tell the times of the kinds that have fewer members in Redis than in SQL."""
+        counting = select(schedule.c.kind, func.count().label("n")).group_by(schedule.c.kind)
+        rows = await self._database.look(lambda session: session.execute(counting).all())
+        async with self._link.client.pipeline(transaction=False) as counted:
+            for row in rows:
+                counted.zcard(names.schedule_of(row.kind))
+            found = await self._link.asked(counted.execute()) if rows else []
+        for row, count in zip(rows, found, strict=True):
+            if count < row.n:
+                members = select(schedule.c.member).where(schedule.c.kind == row.kind)
+                await self._tell_members(members)
+                log.warning("schedule restored", what=row.kind, result="done", members=row.n)
+
+    async def _tell_members(self, query: Select[tuple[str]]) -> None:
+        after = ""
+        ordered = query.order_by(schedule.c.member).limit(BATCH)
+        while some := await self._list(ordered.where(schedule.c.member > after)):
+            await self._tell_late(await self._read((), some))
+            after = some[-1]
 
     async def _refill(self, said: str) -> None:
         """Tell a Redis everything that was emptied, restarted or exchanged."""
@@ -332,14 +361,14 @@ class RedisRelay:
         # for ourselves: the clock of the machine that wrote it may be hours ahead of this one.
         now = self._clock.now()
         self._first_seen = {row.id: self._first_seen.get(row.id, now) for row in found}
-        rows = [row for row in found if self._first_seen[row.id] <= now - SOON / 2]
+        rows = [row for row in found if self._first_seen[row.id] <= now - OWN_FOR]
         if not rows:
             return bool(found)
         touched = [json.loads(row.names) for row in rows]
         ids = {name for some, _ in touched for name in some}
         members = {name for _, some in touched for name in some}
         facts = await self._read(sorted(ids), members)
-        self.late += await self._tell_late(facts)
+        self.late["swept"] += await self._tell_late(facts)
         self._told.rows += [row.id for row in rows]
         self._told.times.update({time[0]: time for time in facts.times})
         await self._strike_out()
