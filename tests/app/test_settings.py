@@ -53,6 +53,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "scheduler_batch": ("17", 17),
     "scheduler_deepest": ("0", 0),
     "janitor_every": ("1h30m", timedelta(minutes=90)),
+    "janitor_timeout": ("3m", timedelta(minutes=3)),
     "keep_done": ("2d", timedelta(days=2)),
     "keep_dead": ("300", timedelta(minutes=5)),
     "keep_events": ("36500d", timedelta(days=36500)),

@@ -12,12 +12,15 @@ from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import End, Job, State, Want
 from mimawari.kernel.rescue import rescue
+from mimawari.kernel.rounds import Rounds as Kernel
 from mimawari.kernel.values import Limit
 from mimawari.kernel.waiting import wait_for_end
 from mimawari.kernel.watch import Task, Watch, Watches, task
 from mimawari.kernel.worker import ALIVE, Worker
+from mimawari.settings import Settings
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import jobs
+from mimawari.watches.hot import watch as hot
 from tests.kernel.one_job import found, put_one, raising
 from tests.kernel.rounds import Rounds
 from tests.kernel.test_waiting import never
@@ -77,6 +80,28 @@ async def test_a_job_past_its_timeout_is_cancelled_and_tried_again(
     view = await found(store, job_id)
     assert (view.state, view.attempts) == (State.PENDING, 1)
     assert view.reason == "timed out after 0:01:00"
+
+
+async def test_a_job_runs_as_long_as_the_settings_say_where_its_task_leaves_it_to_them(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    @task("t", timeout_of=lambda settings: settings.janitor_timeout, backoff="1h")
+    async def run(job: Job, ctx: Context) -> None:
+        await ctx.clock.sleep(HOUR)
+
+    settings = Settings(janitor_timeout=timedelta(minutes=3))
+    rounds = Kernel(store, clock, Watches([Watch(name="w", tasks=(run,))], settings), {})
+    job_id = await put_one(store)
+    await rounds.work()
+    await clock.advance(timedelta(minutes=3))
+    await rounds.work()
+    assert (await found(store, job_id)).reason == "timed out after 0:03:00"
+
+
+def test_crawls_and_their_results_go_by_the_timeout_of_the_janitor() -> None:
+    tasks = Watches([hot], Settings(janitor_timeout=timedelta(minutes=3))).tasks
+    for kind in ("hot.crawl", "hot.apply"):
+        assert tasks[kind].timeout_for == timedelta(minutes=3)
 
 
 async def test_heartbeats_keep_a_long_job_ours(store: SqlStore, clock: VirtualClock) -> None:

@@ -69,7 +69,9 @@ def _open_redis(settings: Settings, clock: Clock) -> SqlStore:
     link = open_link(settings)
     from mimawari.store.redis import RedisStore  # noqa: PLC0415 - an extra
 
-    return RedisStore(settings.database, link, clock)
+    store = RedisStore(settings.database, link, clock)
+    store.foreign.lease_for = settings.janitor_timeout
+    return store
 
 
 def open_link(settings: Settings) -> "RedisLink":

@@ -1,7 +1,7 @@
 """What a watch is: its tasks, their limits, its targets and its edges, typed."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,6 +44,14 @@ class Task:
     """How long its jobs that went well are kept; None leaves that to the settings."""
     in_order: bool = False
     """Whether a job that waits for its turn keeps its place: first in, first out."""
+    timeout_of: Callable[[Settings], timedelta] | None = None
+    """Returns how long it may run by the settings, where they say so."""
+
+    def by(self, settings: Settings) -> "Task":
+        """Return the task as the settings have it."""
+        if self.timeout_of is None:
+            return self
+        return replace(self, timeout_for=self.timeout_of(settings))
 
     def backoff_after(self, attempt: int) -> timedelta:
         """Tell how long to wait after an attempt that failed."""
@@ -62,6 +70,7 @@ def task(  # noqa: PLR0913 - a task's whole policy is read in one place
     role: str = WORKER,
     kept: str | None = None,
     in_order: bool = False,
+    timeout_of: Callable[[Settings], timedelta] | None = None,
 ) -> Callable[[Run], Task]:
     """Make a function the task of a kind."""
 
@@ -79,6 +88,7 @@ def task(  # noqa: PLR0913 - a task's whole policy is read in one place
             role=role,
             kept_for=parse_duration(kept) if kept else None,
             in_order=in_order,
+            timeout_of=timeout_of,
         )
 
     return made
@@ -162,7 +172,9 @@ class Watches:
     def __init__(self, watches: Iterable[Watch], settings: Settings = DEFAULTS) -> None:
         self.all = tuple(watches)
         self.settings = settings
-        self.tasks = _unique((task.kind, task) for watch in self.all for task in watch.tasks)
+        self.tasks = _unique(
+            (task.kind, task.by(settings)) for watch in self.all for task in watch.tasks
+        )
         self._limits = _unique(
             (limit.name, limit) for watch in self.all for limit in self._limits_by(watch)
         )

@@ -167,6 +167,14 @@ class Settings(
         validation_alias=named("MIMAWARI_JANITOR_EVERY", "JANITOR_INTERVAL"),
         description="How often the janitor makes its round.",
     )
+    janitor_timeout: Duration = Field(
+        default=timedelta(minutes=10),
+        validation_alias=named("MIMAWARI_JANITOR_TIMEOUT", "JANITOR_TIMEOUT"),
+        description=(
+            "How long a crawl of the hot watch, or the counting of its result, may take, here or"
+            " by another program in Redis; then it is tried again."
+        ),
+    )
     keep_done: Duration = Field(
         default=timedelta(days=7),
         validation_alias=named("MIMAWARI_KEEP_DONE"),

@@ -1,7 +1,7 @@
 """Crawl, then apply: the rounds of the hot watch."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -74,10 +74,14 @@ def make_seen(item: mercari.Item, site_url: str) -> Seen:
     )
 
 
+def _timeout(settings: Settings) -> timedelta:
+    return settings.janitor_timeout
+
+
 @task(
     targets.KIND,
     lease="2m",
-    timeout="10m",
+    timeout_of=_timeout,
     attempts=ATTEMPTS,
     backoff="1m 5m 15m",
     site=mercari.NAME,
@@ -150,7 +154,14 @@ def _tell(job: Job, result: Crawl) -> None:
     )
 
 
-@task("hot.apply", lease="2m", attempts=ATTEMPTS, backoff="10s 1m 5m", concurrency=2)
+@task(
+    "hot.apply",
+    lease="2m",
+    timeout_of=_timeout,
+    attempts=ATTEMPTS,
+    backoff="10s 1m 5m",
+    concurrency=2,
+)
 async def apply(job: Job, ctx: Context) -> None:
     """Count what a crawl found, once, and set when the IP is crawled next."""
     result = messages.parse_crawl(job.args)
