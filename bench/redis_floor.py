@@ -56,7 +56,7 @@ class Floor:
         ends = {**as_rows([(job_id, 1, "done", None, None) for job_id in ids]), "now": 3}
         await self._write([(self._claim, claims), (self._end, ends)])
         told = [(QUEUE, "100", job_id, 3, "", "", "") for job_id in ids]
-        await self._link.run("drop", 0, 1, "processed", 1, json.dumps(told))
+        await self._link.run("drop", 0, 1, 3, 1, json.dumps(told), keys=names.PROCESSED)
 
     async def _write(self, statements: Sequence[tuple[str, dict[str, Any]]]) -> None:
         await self._driver.transaction("BEGIN")

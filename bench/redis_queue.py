@@ -89,14 +89,18 @@ def _jobs(postgres: Server, redis: Server, progress: Progress) -> tuple[list[Row
 
 
 def _calm(postgres: Server, redis: Server, progress: Progress) -> list[Row]:
-    """Measure a claim before backlogs of all sizes, the filling of Redis, and rest."""
-    task = progress.add_task("backlogs", total=len(DEPTHS) + 1)
+    """Measure a claim before backlogs of all sizes, the filling of Redis, hand-overs and rest."""
+    task = progress.add_task("backlogs", total=len(DEPTHS) + 2)
     rows = []
     for depth in DEPTHS:
         with beside(postgres, redis) as url:
             told = run_program("depth", ("bench.redis_depth", str(depth), url))
         rows += [_row(f"{name} at {depth:,}", value) for name, value in told.items()]
         progress.advance(task)
+    with beside(postgres, redis) as url:
+        told = run_program("hand-overs", ("bench.redis_handover", url))
+    rows += [_row(name, value) for name, value in told.items()]
+    progress.advance(task)
     with beside(postgres, redis) as url:
         told = run_program("idle", ("bench.redis_depth", "0", url))
     rows.append(_row("idle_commands_per_second", told["commands"]))
