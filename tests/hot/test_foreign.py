@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -20,11 +19,10 @@ from mimawari.kernel.worker import Worker
 from mimawari.settings import DEFAULTS
 from mimawari.store.redis import RedisStore
 from mimawari.store.redis.foreign import LEASE_FOR, WORKER
-from mimawari.store.sql.tables import inbox, jobs
+from mimawari.store.sql.tables import jobs
 from mimawari.watches.hot import targets, watch
 from mimawari.watches.hot.models import Ip
 from mimawari.watches.hot.tables import crawls, items
-from tests.hot import foreign
 from tests.hot.crawling import add_ip
 from tests.hot.foreign import RESULTS, TASKS, Foreign
 from tests.stores import open_again
@@ -42,18 +40,6 @@ SPEC_TASK = """{
 CRAWL = Want(kind="hot.crawl", most=5, lease_for=timedelta(minutes=2))
 APPLY = Want(kind="hot.apply", most=5, lease_for=timedelta(minutes=2))
 WATCHES = Watches([watch])
-
-
-@pytest.fixture(scope="module")
-def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return foreign.compile_messages(tmp_path_factory.mktemp("spec"))
-
-
-@pytest.fixture
-def other(store: RedisStore, messages: dict[str, Any]) -> Iterator[Foreign]:
-    program = Foreign(store.link.url, messages)
-    with closing(program.client):
-        yield program
 
 
 async def put_crawl(store: RedisStore, clock: VirtualClock) -> tuple[Ip, str]:
@@ -249,70 +235,6 @@ async def test_a_result_of_a_lease_that_was_lost_leaves_ours_without_effect(
     del ip
 
 
-@pytest.mark.parametrize("queue", [TASKS, RESULTS])
-@pytest.mark.parametrize(
-    "junk",
-    [
-        b"hello",
-        b"\xff\xfe\x00",
-        b"5",
-        b"[]",
-        b'{"jobId":"nobody knows"}',
-        b'{"taskId":"nobody knows"}',
-        b'{"ipId":"eleven","keyword":"x","taskId":"t","crawledAt":"5"}',
-        b'{"ipId":"11","keyword":"x","taskId":"a\\"b","crawledAt":"5"}',
-        b'{"a":' * 2000,
-        b"",
-    ],
-    ids=lambda junk: repr(junk[:20]),
-)
-async def test_junk_goes_to_the_dead_letters_with_a_reason(
-    store: RedisStore, other: Foreign, queue: str, junk: bytes
-) -> None:
-    kind = "hot.crawl" if queue == TASKS else "hot.apply"
-    [job_id] = await store.queue.put([NewJob(kind=kind, priority=100 if queue == TASKS else 50)])
-    other.client.rpush(queue, junk)
-    other.client.lpush(queue, junk)
-    want = CRAWL if queue == TASKS else APPLY
-    assert await store.queue.next_at([kind]) is not None
-    assert [job.id for job in await claim(store, want)] == [job_id]
-    await store.relay.look()
-    await store.relay.look()
-    dead = await store.queue.list(10, state=State.FAILED)
-    assert len(dead) == 2
-    assert all(view.kind == kind and "no Crawl" in str(view.reason) for view in dead)
-    assert await store.queue.page(dead[0].id) == junk
-    assert (await store.queue.counts(kind))[State.FAILED] == 2
-    assert other.client.llen(queue) == 0
-    assert len(other.client.lrange(f"{queue}:deadletter", 0, -1)) == 2
-    other.read_all()
-
-
-async def test_junk_that_another_program_has_claimed_is_buried_too(
-    store: RedisStore, other: Foreign
-) -> None:
-    other.client.lpush(f"{TASKS}:processing", "hello")
-    await store.relay.look()
-    assert other.client.llen(f"{TASKS}:processing") == 0
-    assert len(await store.queue.list(10, state=State.FAILED)) == 1
-
-
-async def test_junk_found_by_two_processes_at_once_is_one_dead_letter(
-    store: RedisStore, clock: VirtualClock, other: Foreign
-) -> None:
-    beside = open_again(store, clock)
-    assert isinstance(beside, RedisStore)
-    other.client.lpush(TASKS, "hello")
-    _, findings = await store.relay.find_changes()
-    _, same = await beside.relay.find_changes()
-    assert findings == same
-    await beside.foreign.take_in(same)
-    await store.foreign.take_in(findings)
-    await beside.close()
-    async with store.read() as reader:
-        assert len((await reader.execute(select(inbox))).all()) == 1
-
-
 async def test_every_message_is_read_strictly_wherever_it_stands(
     store: RedisStore, clock: VirtualClock, other: Foreign
 ) -> None:
@@ -344,6 +266,26 @@ async def test_every_message_is_read_strictly_wherever_it_stands(
     await apply_all(store, clock)
     assert other.client.llen(f"{TASKS}:deadletter") > 0
     other.read_all()
+
+
+async def test_queues_of_an_older_form_are_told_again_as_the_definitions_are(
+    store: RedisStore, clock: VirtualClock, other: Foreign
+) -> None:
+    ip, job_id = await put_crawl(store, clock)
+    # As the program before this one left them, after a restart with this one's.
+    old = f'{{"jobId":"{job_id}","taskId":"{job_id}","ipId":"{ip.id}"}}'
+    other.client.flushdb()
+    other.client.set("animetop:epoch", "its own")
+    other.client.hset("animetop:queues", TASKS, "100")
+    other.client.hset(f"{TASKS}:jobs", job_id, f"1 r 100 0 {old}")
+    other.client.lpush(TASKS, old)
+    other.client.zadd(f"{TASKS}:levels", {"100": 100})
+    other.client.sadd("animetop:processed", "before")
+    await store.relay.look()
+    assert [task.task_id for task in other.read_all()] == [job_id]
+    assert not other.client.exists("animetop:epoch")
+    assert other.client.zscore("animetop:processed:at", "before") is not None
+    assert [job.id for job in await claim(store)] == [job_id]
 
 
 async def test_a_queue_that_lost_a_message_of_another_kind_is_told_it_again(

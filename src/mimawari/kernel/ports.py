@@ -250,10 +250,7 @@ class Tx(Protocol):
         change: Sequence[str] = (),
         keys: Sequence[str] = (),
     ) -> None:
-        """Insert rows alike in one statement; where a key is taken, change some columns.
-
-        The key is the primary one unless the columns of another are named.
-        """
+        """Insert rows in one step; where a key (primary or `keys`) is taken, change columns."""
 
     def put(self, *jobs: NewJob) -> None:
         """Enqueue follow-up jobs."""
