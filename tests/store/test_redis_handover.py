@@ -98,6 +98,7 @@ async def test_a_confirmed_claim_is_kept_for_its_whole_lease(
     await store.queue.put([NewJob(kind="lost")])
     assert len((await store.queue.turn((), [WANT], "w")).jobs) == 1
     assert await store.queue.next_at(["lost"]) == clock.now() + LEASE
+    assert (await store.queue.turn((), [WANT], "w")).jobs == ()
     assert await store.link.client.exists(*names.CALLS) == 0
 
 

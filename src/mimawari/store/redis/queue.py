@@ -139,8 +139,7 @@ class RedisQueue(SqlQueue):
         """Tell when the next job of these kinds is due or the next lease of theirs runs out."""
         if not kinds:
             return None
-        confirmed, self._confirmed = self._confirmed, set()
-        told = (" ".join(confirmed), *_queues(kinds))
+        told = (" ".join(self._confirmed), *_queues(kinds))
         micros = await self._link.run("next", *told, keys=names.CALLS)
         return None if micros is None else to_time(int(micros))
 
