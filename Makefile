@@ -59,10 +59,11 @@ clean:
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis build dist
 	@find src tests bench tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-## lock: Writes requirements.lock anew from pyproject.toml (needs uv).
+## lock: Writes requirements.lock anew from pyproject.toml (needs uv); UPGRADE=name takes its newest release.
 lock:
 	@$(UV) pip compile --quiet --generate-hashes --universal --python-version 3.11 --all-extras \
-		--group test --group bench --group build pyproject.toml -o requirements.lock
+		--group test --group bench --group build pyproject.toml -o requirements.lock \
+		$(if $(UPGRADE),--upgrade-package $(UPGRADE))
 
 ## proto: Writes the code of the messages anew from proto/crawler.proto.
 proto: venv

@@ -12,11 +12,16 @@ import yaml
 from mimawari.app.roles import Role
 from mimawari.settings import Settings, names_of
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
 HADOLINT = Path(sys.executable).parent / "hadolint"
 UID = "10001"
 NOT_YET = {"MIMAWARI_REDIS_URL"}
 """Settings that only some installations know."""
+INSTALL = re.compile(
+    r"(?:\bpip3?\b|\$\{pip\[@\]\}\"?) (?:install|download|wheel|sync)\b[^\n|&;)]*"
+    r"|\b(?:pipx|uvx|npx|npm|easy_install) [^\n]*"
+)
 
 
 def known_names() -> set[str]:
@@ -54,18 +59,62 @@ def test_the_image_runs_as_nobody_and_says_how_it_is() -> None:
     assert "-slim-" in last.splitlines()[0]
 
 
-def test_the_image_installs_what_the_lock_names() -> None:
-    text = (DEPLOY / "Dockerfile").read_text("utf-8")
-    [command] = re.findall(r"RUN (sed .* requirements\.lock \| grep '==') >", text)
-    done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, cwd=DEPLOY.parent, check=True
-    )
-    lines = done.stdout.splitlines()
+def read_installs() -> list[tuple[str, str]]:
+    """List every command that installs Python packages, in whatever the project ships."""
+    names = ("deploy", "tools", "docs", ".ci", "bench")
+    paths = [path for name in names for path in (ROOT / name).rglob("*") if path.is_file()]
+    found = []
+    for path in [*paths, *ROOT.glob("*.md"), ROOT / "Makefile"]:
+        text = path.read_bytes().decode("utf-8", "replace").replace("\\\n", " ")
+        found += [(path.name, match[0]) for match in INSTALL.finditer(text)]
+    return found
+
+
+def is_bound(command: str) -> bool:
+    """Say whether a command takes from an index only what has its hash in the lock."""
+    words = set(command.replace("`", " ").split())
+    is_locked = {"--no-deps", "--require-hashes", "-r", "requirements.lock"} <= words
+    is_offline = "--no-index" in words and {"--no-build-isolation", "--find-links"} & words
+    # What depends on nothing and builds with what is here asks no index.
+    is_ours = {"--no-deps", "--no-build-isolation"} <= words and words & {".", "-e"}
+    return bool(is_locked or is_offline or is_ours)
+
+
+def test_every_install_is_by_the_hashes_of_the_lock() -> None:
+    found = read_installs()
+    assert {"Dockerfile", "venv", "deploy.md"} <= {name for name, _ in found}
+    assert [one for one in found if not is_bound(one[1])] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip install --upgrade yt-dlp",
+        "python -m pip install --constraint x .[redis]",
+        "pip install -r requirements.lock",
+        "pipx run x",
+        "uvx x",
+        "npm install x",
+    ],
+)
+def test_an_install_without_hashes_is_noticed(command: str) -> None:
+    (match,) = INSTALL.finditer(f"$ {command}\n")
+    assert not is_bound(match[0])
+
+
+def test_every_package_of_the_lock_has_a_hash() -> None:
+    text = (ROOT / "requirements.lock").read_text("utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line[:1].isalnum()]
     assert len(lines) > 100
-    # Some are named twice, for one Python and another: then the condition must stay with them.
-    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.+!]+( ; .+)?", one) for one in lines)
-    plain = [one.partition("==")[0] for one in lines if ";" not in one]
-    assert len(plain) == len(set(plain))
+    assert [line for line in lines if "==" not in line or "--hash=sha256:" not in line] == []
+
+
+def test_the_image_gets_the_lock_before_it_installs() -> None:
+    build = (DEPLOY / "Dockerfile").read_text("utf-8").rpartition("\nFROM ")[0]
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+    assert "!requirements.lock" in ignored
+    assert build.index("COPY pyproject.toml requirements.lock") < build.index("RUN pip download")
+    assert build.index("RUN pip download") < build.index("pip install --no-index")
 
 
 @pytest.mark.parametrize("name", ["app", "worker", "monitor", "migrate"])

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Request
 from mimawari import __version__
 from mimawari.app.reporting import MOST, Reporters, open_reporter
 from mimawari.errors import Invalid
+from mimawari.installation import install_advice
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.job import Job, JobView, NewJob, State
@@ -355,7 +356,7 @@ def test_a_package_that_is_missing_is_said_with_what_to_install(
 ) -> None:
     sentence = bare.run_program("serve", MIMAWARI_PORT="0", **{name: value}).refused()
     assert sentence.startswith(f"{name} is set, but ")
-    assert f"pip install 'mimawari[{extra}]'" in sentence
+    assert install_advice(extra) in sentence
     assert value not in sentence
 
 
@@ -363,7 +364,7 @@ def test_the_doctor_says_what_is_missing(bare: Terminal) -> None:
     said = bare.run_program("doctor", "--json", MIMAWARI_BUGSNAG_KEY=BUGSNAG_KEY)
     (bad,) = [check for check in json.loads(said.out) if not check["ok"]]
     assert (said.code, bad["name"]) == (1, "errors go to")
-    assert "pip install 'mimawari[bugsnag]'" in bad["advice"]
+    assert install_advice("bugsnag") in bad["advice"]
 
 
 def test_nobody_needs_the_packages_who_does_not_ask_for_them(bare: Terminal) -> None:

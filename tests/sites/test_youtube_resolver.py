@@ -1,6 +1,7 @@
 """The real extractor of yt-dlp against a stand-in for YouTube, behind our own gate."""
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from mimawari.errors import BadInput
+from mimawari.installation import install_advice
 from mimawari.net.gate import Bounds
 from mimawari.sites.youtube import Answer, LiveStatus, Trouble, YtDlpResolver, parse_expiry
 from tests.sites.youtube_standin import (
@@ -375,5 +377,5 @@ async def test_without_the_extra_it_is_said_how_to_install_it(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "mimawari.sites.youtube.ytdlp", raising=False)
     monkeypatch.setitem(sys.modules, "yt_dlp", None)
-    with pytest.raises(BadInput, match=r"pip install 'mimawari\[youtube\]'"):
+    with pytest.raises(BadInput, match=re.escape(install_advice("youtube"))):
         await resolve(standin)

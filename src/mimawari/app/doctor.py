@@ -12,6 +12,7 @@ from mimawari.app.reporting import open_outside
 from mimawari.app.tls import check_tls
 from mimawari.edges.checks import Check
 from mimawari.errors import BadInput, MimawariError
+from mimawari.installation import install_advice
 from mimawari.kernel.clock import RealClock
 from mimawari.settings import FILE, Settings
 from mimawari.store.sql.contract import find_breaches
@@ -57,7 +58,7 @@ def _streams(settings: Settings) -> Check:
     try:
         from yt_dlp.version import __version__ as ytdlp  # noqa: PLC0415 - an extra, and a heavy one
     except ImportError:
-        advice = "to watch some: pip install 'mimawari[youtube]'"
+        advice = f"to watch some: {install_advice('youtube')}"
         return Check("live streams", ok=True, found="nobody resolves videos", advice=advice)
     signs = "" if settings.webhook_key.get_secret_value() else "; set WEBHOOK_SIGNING_KEY"
     return Check("live streams", ok=True, found=f"by yt-dlp {ytdlp}{signs}")

@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError
 
 from mimawari.app.copying import list_tables
 from mimawari.errors import BadInput, NotFound
+from mimawari.installation import install_advice
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.kernel.ports import Clock, Reporter
 from mimawari.kernel.reporting import LOG
@@ -58,9 +59,9 @@ def open_store(settings: Settings, clock: Clock | None = None) -> SqlStore:
             code="bad_database_url",
         ) from error
     except ImportError as error:
+        extra = "mariadb" if error.name == "asyncmy" else "postgres"
         raise BadInput(
-            f"the driver of this database is missing ({error.name}); install the extra:"
-            " pip install 'mimawari[postgres]' or 'mimawari[mariadb]'",
+            f"the driver of this database is missing ({error.name}); {install_advice(extra)}",
             code="driver_missing",
         ) from error
 
@@ -80,7 +81,7 @@ def open_link(settings: Settings) -> "RedisLink":
         from mimawari.store.redis.link import RedisLink  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise BadInput(
-            "MIMAWARI_REDIS_URL needs the extra: pip install 'mimawari[redis]'",
+            f"MIMAWARI_REDIS_URL is set, but its client is missing; {install_advice('redis')}",
             code="driver_missing",
         ) from error
     try:

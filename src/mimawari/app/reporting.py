@@ -11,6 +11,7 @@ from typing import Protocol
 import structlog
 
 from mimawari.errors import BadInput
+from mimawari.installation import install_advice
 from mimawari.kernel.clock import Mark, RealClock
 from mimawari.kernel.ports import Clock, Reporter
 from mimawari.kernel.reporting import LOG
@@ -114,7 +115,7 @@ def _open_bugsnag(settings: Settings) -> Outside:
 
 def _missing(variable: str, extra: str) -> BadInput:
     return BadInput(
-        f"{variable} is set, but what it needs is not installed; install the extra:"
-        f" pip install 'mimawari[{extra}]', or unset the variable",
+        f"{variable} is set, but the package it needs is not installed;"
+        f" {install_advice(extra)}, or unset the variable",
         code="reporter_missing",
     )

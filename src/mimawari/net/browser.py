@@ -11,6 +11,7 @@ import structlog
 
 from mimawari import __version__
 from mimawari.errors import BadInput, MimawariError, Transient
+from mimawari.installation import install_advice
 from mimawari.kernel.loop import whole
 from mimawari.kernel.ports import Clock
 from mimawari.text import format_duration
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 """What Chromium goes by on the systems we know."""
 
-INSTALL = "install it with: pip install 'mimawari[browser]' and the Debian package chromium"
 CLOSED = "the browser is closed"
 
 T = TypeVar("T")
@@ -37,14 +37,15 @@ def find_executable(executable: str | None) -> str:
         if found := shutil.which(name):
             return found
     missing = "no Chromium was found" if executable is None else f"no Chromium at {executable}"
-    raise BadInput(f"{missing}; {INSTALL}", code="no_browser")
+    raise BadInput(f"{missing}; install the Debian package chromium", code="no_browser")
 
 
 def _chromium() -> "type[Chromium]":
     try:
         from mimawari.net.chromium import Chromium  # noqa: PLC0415 - an extra that may be missing
     except ModuleNotFoundError as error:
-        raise BadInput(f"Playwright is missing; {INSTALL}", code="no_browser") from error
+        advice = install_advice("browser")
+        raise BadInput(f"Playwright is missing; {advice}", code="no_browser") from error
     return Chromium
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mimawari.errors import BadInput
+from mimawari.installation import install_advice
 from mimawari.sites.youtube.answers import Answer, LiveStatus, Trouble
 from mimawari.sites.youtube.aside import Aside
 from mimawari.sites.youtube.urls import parse_video_id, watch_url
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from mimawari.sites.youtube.ytdlp import YtDlp
 
 DEADLINE = timedelta(seconds=30)
-INSTALL = "install it with: pip install 'mimawari[youtube]'"
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -23,7 +23,8 @@ def _make(proxy: str, options: Mapping[str, Any], streamlink_options: Mapping[st
     try:
         from mimawari.sites.youtube.ytdlp import YtDlp  # noqa: PLC0415 - an extra, and a heavy one
     except ModuleNotFoundError as error:
-        raise BadInput(f"yt-dlp is missing; {INSTALL}", code="no_resolver") from error
+        advice = install_advice("youtube")
+        raise BadInput(f"yt-dlp is missing; {advice}", code="no_resolver") from error
     return YtDlp(proxy, options, streamlink_options)
 
 

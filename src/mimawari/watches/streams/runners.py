@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from mimawari.errors import BadInput
+from mimawari.installation import install_advice
 from mimawari.kernel.ports import Clock, Store, Tx
 from mimawari.settings import Settings
 from mimawari.watches.streams import assigning
@@ -45,7 +46,7 @@ def open_pods(store: Store, clock: Clock, settings: Settings) -> "PodRunner":
         from mimawari.watches.streams.pod_runner import PodRunner  # noqa: PLC0415
     except ImportError as error:
         raise BadInput(
-            f"pods are run with an extra ({error.name} is missing): pip install 'mimawari[k8s]'",
+            f"running pods needs a package that is missing ({error.name}); {install_advice('k8s')}",
             code="extra_missing",
         ) from error
     return PodRunner(store, clock, settings)
