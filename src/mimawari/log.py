@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from mimawari.text import clean
+from mimawari.text import clean, plain_line
 
 _WORDS = "keys?|tokens?|secrets?|passw(?:or)?d|passwords|authorization|cookies?|signature|dsn"
 _SECRET_NAME = re.compile(rf"(?i)({_WORDS})$")
@@ -29,6 +29,7 @@ _SECRET_TEXT = re.compile(
     r"('[^']*'|\"[^\"]*\"|[^\s'\"&,;]+)"
 )
 STRUCK = "***"
+MOST_PLAIN = 2000
 _WEB = ("http", "https")
 _TOP = ("timestamp", "level", "monitor_id", "component", "event")
 _LEVELS = {"warning": "WARN", "critical": "ERROR"}
@@ -154,7 +155,9 @@ def tell_plainly(component: str, stream: TextIO | None = None) -> None:
             raise structlog.DropEvent
         mark = "[WARN]" if line.get("level") == "warning" else ""
         words = [line.get("event"), line.get("reason")]
-        return mark + str(strike(": ".join(str(word) for word in words if word)))
+        said = strike(": ".join(str(word) for word in words if word))
+        # A line break in a name would begin a line of its own.
+        return mark + plain_line(str(said), most=MOST_PLAIN)
 
     structlog.configure(
         processors=[structlog.processors.add_log_level, plain],

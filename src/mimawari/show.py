@@ -1,7 +1,6 @@
 """How the command line shows things: tables for people, JSON for programs."""
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime, timedelta, tzinfo
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mimawari.text import format_duration, one_line
+from mimawari.text import format_duration, plain_line
 
 console = Console(emoji=False)
 complaints = Console(stderr=True, emoji=False)
@@ -99,13 +98,9 @@ def state(name: str) -> str:
     return f"[{style}]{name}[/]" if style else name
 
 
-# Marks that turn the direction of writing would turn the rest of the line with them.
-_TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
 def plain(text: str, *, most: int = 60) -> str:
     """Return a text on one line that runs from left to right, for a sentence."""
-    return _TURNING.sub("\ufffd", one_line(text, most=most))
+    return plain_line(text, most=most)
 
 
 def cell(text: str | None, *, most: int = 60) -> str:

@@ -9,6 +9,8 @@ from mimawari.errors import BadInput
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(ms|s|m|h|d)")
 _REFUSED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+# Marks that turn the direction of writing would turn the rest of the line with them.
+_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _DIGITS = re.compile("-?[0-9]{1,40}")
 
 
@@ -21,6 +23,11 @@ def one_line(text: str, *, most: int = 500) -> str:
     """Return the text on one line, cut to what a table or a log has room for."""
     line = " ".join(clean(text).split())
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def plain_line(text: str, *, most: int = 500) -> str:
+    """Return the text on one line that runs from left to right, whatever it holds."""
+    return _BIDI.sub("\ufffd", one_line(text, most=most))
 
 
 def plain_digits(value: Any) -> Any:

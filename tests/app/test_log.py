@@ -167,6 +167,16 @@ def test_libraries_log_into_the_same_lines(lines: io.StringIO) -> None:
     assert "OSError: token=***" in error["trace"]
 
 
+def test_a_name_begins_no_line_of_its_own_in_plain_lines() -> None:
+    stream = io.StringIO()
+    log.tell_plainly("books", stream)
+    name = "one\r\n[WARN]two\u2028three\u202e\x1b[2J"
+    structlog.get_logger(component="books").info(f"[{name}] Stopped", reason=name)
+    assert stream.getvalue().splitlines() == [
+        "[one [WARN]two three\ufffd\ufffd[2J] Stopped: one [WARN]two three\ufffd\ufffd[2J"
+    ]
+
+
 def test_a_library_that_logs_badly_still_gets_its_line(lines: io.StringIO) -> None:
     handlers = logging.getLogger().handlers
     (ours,) = [handler for handler in handlers if type(handler).__module__ == log.__name__]

@@ -66,6 +66,21 @@ def test_a_name_cannot_call_everybody(call: str) -> None:
     assert call not in write(told(f"cheap {call} now")).body
 
 
+@pytest.mark.parametrize(
+    "link",
+    ["[bank](https://evil.example)", "<https://evil.example|bank>", "<mailto:a@b.example|bank>"],
+)
+def test_a_name_cannot_make_a_link_that_shows_another_text(link: str) -> None:
+    body = write(told(f"cheap {link} now")).body
+    assert link not in body
+    assert body.replace("\u200b", "").startswith(f"cheap {link} now")
+
+
+@pytest.mark.parametrize("mark", ["\u202e", "\u2066", "\u200f"])
+def test_a_name_cannot_turn_the_rest_of_its_line(mark: str) -> None:
+    assert mark not in write(told(f"cheap {mark}won"), public=True).body
+
+
 def test_a_plain_mail_address_stays_as_it_is() -> None:
     assert "ann@example.org" in write(told("ann@example.org")).body
 

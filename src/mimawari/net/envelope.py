@@ -10,11 +10,19 @@ from pydantic import SecretStr
 from mimawari.errors import BadInput, JobError
 from mimawari.settings import Settings
 from mimawari.settings.mail import Security, is_mail_address
+from mimawari.text import plain_line
 
 DEADLINE = timedelta(seconds=60)
 REPLY_FOR = timedelta(minutes=5)
 """A server may take so long to say that it has taken a mail (RFC 5321, 4.5.3.2.6)."""
+MOST_SUBJECT = 200
 NO_PASSWORD = SecretStr("")
+
+
+def subject_of(text: str) -> str:
+    """Return a text as a subject that shows just that text, and is one header."""
+    # What looks like an encoded word (RFC 2047) would be decoded, line breaks included.
+    return plain_line(text, most=MOST_SUBJECT).replace("=?", "=\u200b?")
 
 
 class Refused(BadInput, JobError):

@@ -35,6 +35,7 @@ DOMAINS_SHOWN = 5
 
 _FOR_NOW, _FOR_GOOD = range(400, 500), range(500, 600)
 """What a server answers that refuses."""
+_HEADER = re.compile(rb"^([^ \t\r\n][^:\r\n]*)", re.MULTILINE)
 _DOT = re.compile(rb"^\.", re.MULTILINE)
 _LOCAL_PART = re.compile(r"[^\s<>()@:;,\"']{1,64}@")
 
@@ -94,7 +95,10 @@ def _flatten(message: EmailMessage) -> bytes:
     del bare["Bcc"]
     # Seven bits pass every server, and the message's own policy knows how long its lines may be.
     policy = message.policy.clone(linesep="\r\n", cte_type="7bit")
-    whole = _DOT.sub(b"..", bare.as_bytes(policy=policy))
+    written = bare.as_bytes(policy=policy)
+    if _HEADER.findall(written.partition(b"\r\n\r\n")[0]) != [key.encode() for key in bare]:
+        raise Refused("a header of the mail holds a line break; write it on one line")
+    whole = _DOT.sub(b"..", written)
     whole = whole if whole.endswith(b"\r\n") else whole + b"\r\n"
     if len(whole) > MOST_BYTES:
         raise Refused(f"the mail is larger than {MOST_BYTES} bytes; send less at once")

@@ -21,7 +21,7 @@ from mimawari.kernel.ports import Clock
 from mimawari.log import STRUCK, hide_secrets, strike
 from mimawari.net import mail
 from mimawari.net.dial import Dialer
-from mimawari.net.envelope import Envelope, relay_of
+from mimawari.net.envelope import Envelope, relay_of, subject_of
 from mimawari.net.gate import Bounds, Gate
 from mimawari.net.guard import Address, Forbidden, Guard
 from mimawari.net.references import find_kept, is_reference, unusable
@@ -162,11 +162,11 @@ async def _send_mail(url: str, message: Message, settings: Settings, within: tim
         raise BadInput("no mail server is set; set MIMAWARI_SMTP_HOST and MIMAWARI_MAIL_FROM")
     recipients = recipients_of(url)
     made = EmailMessage()
-    made["Subject"] = one_line(message.title, most=200)
+    made["Subject"] = subject_of(message.title)
     made["From"] = settings.mail_from
     made["To"] = ", ".join(recipients)
     made["Message-ID"] = f"<notify-{message.id}@{settings.mail_from.rpartition('@')[2]}>"
-    made.set_content(message.body)
+    made.set_content(clean(message.body))
     envelope = Envelope(sender=settings.mail_from, recipients=recipients, message=made)
     sent = await mail.send(relay, envelope, _nothing)
     refused = "; ".join(f"not taken for {one.recipient}: {one.reason}" for one in sent.refused)

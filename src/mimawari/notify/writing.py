@@ -7,7 +7,7 @@ from mimawari.kernel.telling import Telling
 from mimawari.net.notify import Message
 from mimawari.notify.models import Told
 from mimawari.settings import Settings
-from mimawari.text import one_line
+from mimawari.text import plain_line
 
 MOST_LINES = 100
 MOST_LINE = 300
@@ -16,8 +16,12 @@ NOTHING = {
     "ja": "これは試験送信です。このあて先に届くはずの出来事は、まだ記録されていません。",
     "en": "This is a test. Nothing that this target is to be told of has happened yet.",
 }
-# What chat services take for a call to everybody, whoever wrote it into a title.
-_CALLS = re.compile(r"@(?=everyone|here|channel|room|all\b)|<(?=[!@#&])", re.IGNORECASE)
+# What chat services take for a call to everybody, or for a link that shows another text than its
+# address, whoever wrote it into a title.
+_MARKUP = re.compile(
+    r"@(?=everyone|here|channel|room|all\b)|<(?=[!@#&]|[a-z][a-z0-9+.-]*:)|\](?=\()",
+    re.IGNORECASE,
+)
 
 
 def write_message(
@@ -81,7 +85,7 @@ def _say(told: Told, telling: Telling | None, language: str) -> str:
     except (KeyError, TypeError, ValueError):
         # An event of an older release may lack what the line of today wants to say.
         said = telling.name(language) if telling else told.kind
-    return _CALLS.sub(lambda call: f"{call[0]}\u200b", one_line(said, most=MOST_LINE))
+    return _MARKUP.sub(lambda mark: f"{mark[0]}\u200b", plain_line(said, most=MOST_LINE))
 
 
 def _linked(said: str, path: str, settings: Settings) -> str:
