@@ -14,6 +14,7 @@ from sqlalchemy import inspect, select
 from sqlalchemy.exc import ArgumentError
 
 from mimawari.app.copying import list_tables
+from mimawari.app.steady import find_mark
 from mimawari.errors import BadInput, NotFound
 from mimawari.installation import install_advice
 from mimawari.kernel.clock import RealClock, ScaledClock
@@ -119,12 +120,13 @@ async def opened(
 
 async def _clock(settings: Settings, store: SqlStore) -> Clock:
     """Return the clock; all processes of a scaled store count from one anchor, kept in it."""
+    since = await find_mark(store)
     if settings.time_scale == 1.0:
-        return RealClock()
+        return RealClock(since)
     if settings.time_anchor is not None:
-        return ScaledClock(settings.time_scale, settings.time_anchor)
+        return ScaledClock(settings.time_scale, settings.time_anchor, since)
     name = f"clock x{settings.time_scale:g}"
-    now = RealClock().now()
+    now = RealClock(since).now()
 
     def work(session: Session) -> str:
         new = {"name": name, "value": now.isoformat()}
@@ -134,7 +136,7 @@ async def _clock(settings: Settings, store: SqlStore) -> Clock:
         return value
 
     anchor = datetime.fromisoformat(await store.database.run(work))
-    return ScaledClock(settings.time_scale, anchor)
+    return ScaledClock(settings.time_scale, anchor, since)
 
 
 async def _make_tables(system: System) -> None:

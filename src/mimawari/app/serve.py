@@ -20,6 +20,7 @@ from mimawari.app.process_guard import ProcessGuard
 from mimawari.app.reporting import open_reporter
 from mimawari.app.roles import Role
 from mimawari.app.running_record import RunningRecord, open_record
+from mimawari.app.steady import keep_marks
 from mimawari.errors import StoreDown
 from mimawari.kernel.deliverer import Deliverer, in_the_log
 from mimawari.kernel.janitor import Janitor, Retention
@@ -136,6 +137,7 @@ async def serve(
             ]
             presence = say_alive(system, worker_name(), roles)
             parts.append(asyncio.create_task(presence, name="presence"))
+            parts.append(asyncio.create_task(keep_marks(system), name="clock"))
             apis = doors.answer(system, record) if doors else []
             if doors:
                 parts.append(asyncio.create_task(_end_sessions(doors, system)))

@@ -14,6 +14,8 @@ from pathlib import Path
 SLEW = 0.05
 # Corrections up to this size are what a time daemon does all day and are followed at once.
 SMALL_STEP = 2.0
+# A difference beyond this is no step of a clock that was right: it had not been set at all.
+LARGEST_STEP = 2 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,19 @@ def boot_ticks() -> float:
 
 
 class RealClock:
-    """The wall clock, except that it never jumps: a step is followed slowly."""
+    """The wall clock, except that it never jumps: a step is followed slowly.
 
-    def __init__(self) -> None:
+    A process that starts after a step continues from a mark of another one of this boot, so that
+    all of them agree.
+    """
+
+    def __init__(self, since: Mark | None = None) -> None:
         self._ticks = boot_ticks()
         self._now = time.time()
+        if since is not None and since.boot == boot_name():
+            steady = since.wall.timestamp() + self._ticks - since.ticks
+            if abs(steady - self._now) <= LARGEST_STEP:
+                self._now = steady
 
     def now(self) -> datetime:
         """Return the time, aware and in UTC."""
@@ -68,6 +78,10 @@ class RealClock:
         """Return this moment in true time."""
         return Mark(self.now(), boot_name(), boot_ticks())
 
+    def real_mark(self) -> Mark:
+        """Return this moment in true time, as every process of this boot may continue from it."""
+        return self.mark()
+
     async def sleep(self, span: timedelta) -> None:
         """Sleep for as long as said."""
         await asyncio.sleep(max(0.0, span.total_seconds()))
@@ -76,10 +90,10 @@ class RealClock:
 class ScaledClock:
     """A clock on which a second lasts `scale` seconds, counted from an anchor all share."""
 
-    def __init__(self, scale: float, anchor: datetime) -> None:
+    def __init__(self, scale: float, anchor: datetime, since: Mark | None = None) -> None:
         self._scale = scale
         self._anchor = anchor
-        self._real = RealClock()
+        self._real = RealClock(since)
 
     def now(self) -> datetime:
         """Return the scaled time, aware and in UTC."""
@@ -89,6 +103,10 @@ class ScaledClock:
         """Return this moment in true time, scaled."""
         real = self._real.mark()
         return Mark(self.now(), f"{real.boot}x{self._scale:g}", real.ticks * self._scale)
+
+    def real_mark(self) -> Mark:
+        """Return this moment in true time, not scaled."""
+        return self._real.mark()
 
     async def sleep(self, span: timedelta) -> None:
         """Sleep for as long as said on this clock."""
