@@ -43,6 +43,7 @@ BEARABLE = {
     "app/ops.py": f"{START}, or {THREADS}",
     "app/doctor.py": "a command",
     "app/tls.py": START,
+    "installation.py": "small files of the installation, only where a package is missing",
     "store/sql/contract.py": START,
     "store/sql/link.py": "in the threads of the database's file",
     "kernel/clock.py": SYSTEM,

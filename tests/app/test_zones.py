@@ -196,7 +196,8 @@ async def test_each_sale_is_on_the_day_of_its_zone(lite: SqlStore, name: str, on
         async with lite.edit() as tx:
             await sync.save_detail(tx, row, one, write_stamp(at), at)
     async with lite.read() as reader:
-        there = await market.find_market(reader, product.id, 30, end, zone)
+        settings = DEFAULTS.model_copy(update={"zone": zone})
+        there = await market.find_market(reader, product.id, 30, end, settings)
     counts = {day.on: day.figures.count for day in there.days if day.figures}
     assert counts == Counter(at.astimezone(zone).date() for at in times)
     await lite.close()
