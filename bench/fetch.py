@@ -22,7 +22,7 @@ from mimawari.net.http import Fetcher
 from mimawari.net.page import Site
 from mimawari.net.ways import open_ways
 from mimawari.settings import Settings
-from mimawari.sim.counting import CountingSite
+from mimawari.sim.sites.counting import CountingSite
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from tests.sim.ground import serve

@@ -12,10 +12,10 @@ from rich.progress import Progress
 
 from bench.report import Part, Row, ratio
 from mimawari.app.check_hot import spearman
-from mimawari.sim.market import ENDED, ON_SALE, SOLD
-from mimawari.sim.market_api import PAGE_SIZE, cut
-from mimawari.sim.market_items import FRANCHISES, WARES, fold
-from mimawari.sim.market_lives import HOUR, KEPT, Event, Item, What, list_events
+from mimawari.sim.sites.mercari.api import PAGE_SIZE, cut
+from mimawari.sim.sites.mercari.items import FRANCHISES, WARES, fold
+from mimawari.sim.sites.mercari.lives import HOUR, KEPT, Event, Item, What, list_events
+from mimawari.sim.sites.mercari.market import ENDED, ON_SALE, SOLD
 from mimawari.watches.hot import rules
 from mimawari.watches.hot.models import Pace
 

@@ -19,7 +19,7 @@ from bench.measure import ROOT, ProgramFailed
 from bench.report import Part, Row, ratio
 from bench.streams_world import SEGMENT_SECONDS, video_of
 from mimawari.kernel.clock import RealClock
-from mimawari.sim.hooks import KEY
+from mimawari.sim.sites.webhooks import KEY
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.streams import sync

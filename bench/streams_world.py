@@ -8,9 +8,9 @@ import uvicorn
 
 from mimawari.app.listening import listen
 from mimawari.kernel.clock import RealClock
-from mimawari.sim.hooks import Hooks
-from mimawari.sim.live import Live
-from mimawari.sim.live_programme import Programme
+from mimawari.sim.sites.webhooks import Hooks
+from mimawari.sim.sites.youtube.programme import Programme
+from mimawari.sim.sites.youtube.site import Live
 from mimawari.sim.world import World
 
 SEGMENT_SECONDS = 2.0

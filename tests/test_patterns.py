@@ -26,7 +26,7 @@ KNOWN = {
     # Patterns of the program itself, found by their own name.
     "mimawari.kernel.naming",
     # A literal text between two single characters.
-    "mimawari.sim.books",
+    "mimawari.sim.sites.google_books.site",
 }
 
 

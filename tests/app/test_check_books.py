@@ -11,7 +11,7 @@ import pytest
 
 from mimawari.app.check_books import Evidence, Report, judge, plan_orders, watch_books
 from mimawari.app.checking import START
-from mimawari.sim.books_looks import Found, Look, look_again
+from mimawari.sim.sites.google_books.observed import Found, Look, look_again
 from tests.app.terminal import Terminal
 
 SEED, DAYS = 11, 1.5

@@ -20,9 +20,9 @@ from mimawari.app.check_prices import (
 )
 from mimawari.app.checking import START
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.market import ON_SALE, SOLD, Market, Sieve
-from mimawari.sim.market_api import PAGE_SIZE
-from mimawari.sim.market_sales import Sales
+from mimawari.sim.sites.mercari.api import PAGE_SIZE
+from mimawari.sim.sites.mercari.market import ON_SALE, SOLD, Market, Sieve
+from mimawari.sim.sites.mercari.sales import Sales
 from mimawari.watches.prices.market import Day
 from mimawari.watches.prices.models import Setting
 from tests.app.terminal import Terminal

@@ -17,7 +17,7 @@ from mimawari.app.check_rentals import (
     watch_rentals,
 )
 from mimawari.app.checking import START
-from mimawari.sim.rentals_looks import Change
+from mimawari.sim.sites.yahoo_realestate.observed import Change
 from tests.app.terminal import Terminal
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

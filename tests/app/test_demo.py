@@ -9,8 +9,8 @@ from mimawari.app.demo import find_anchor
 from mimawari.app.demo_cast import STARTS_AT, TRADED, WATCHED
 from mimawari.app.demo_past import DAYS, Inside, Stall
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.market import Wanted
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.market import Wanted
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.sites.mercari import Query, Side
 from mimawari.sites.mercari.api import ApiMarket

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.books import Books
+from mimawari.sim.sites.google_books.site import Books
 from mimawari.sim.world import World
 from tests.app.screen import Screen
 from tests.app.terminal import Said

@@ -18,10 +18,15 @@ from mimawari.app import (
 )
 from mimawari.app.checking import list_seen
 from mimawari.kernel.limits import START_FOR
-from mimawari.sim.books_looks import look_again
-from mimawari.sim.hooks import Hooks
-from mimawari.sim.market_looks import Looks
-from mimawari.sim.rentals_manners import count_least, judge_manners, list_blocks, list_details
+from mimawari.sim.sites.google_books.observed import look_again
+from mimawari.sim.sites.mercari.observed import Looks
+from mimawari.sim.sites.webhooks import Hooks
+from mimawari.sim.sites.yahoo_realestate.conduct import (
+    count_least,
+    judge_manners,
+    list_blocks,
+    list_details,
+)
 from mimawari.watches.books import jobs as book_jobs
 from mimawari.watches.books.jobs import PAGE
 from mimawari.watches.books.tables import usage

@@ -13,14 +13,14 @@ from mimawari.app import (
 )
 from mimawari.app.check_streams_plan import Script
 from mimawari.kernel.clock import ScaledClock
-from mimawari.sim.books import Books
 from mimawari.sim.chance import chance_of
-from mimawari.sim.hooks import Hooks
-from mimawari.sim.live import Live
-from mimawari.sim.live_programme import Programme, Shot
-from mimawari.sim.market_site import MarketSite
-from mimawari.sim.rentals import Rentals
-from mimawari.sim.rentals_names import AREAS
+from mimawari.sim.sites.google_books.site import Books
+from mimawari.sim.sites.mercari.site import MarketSite
+from mimawari.sim.sites.webhooks import Hooks
+from mimawari.sim.sites.yahoo_realestate.names import AREAS
+from mimawari.sim.sites.yahoo_realestate.site import Rentals
+from mimawari.sim.sites.youtube.programme import Programme, Shot
+from mimawari.sim.sites.youtube.site import Live
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.books import jobs as book_jobs

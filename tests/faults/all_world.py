@@ -24,9 +24,9 @@ from mimawari.kernel.clock import ScaledClock
 from mimawari.kernel.job import State
 from mimawari.kernel.watch import Task, Watch
 from mimawari.settings import DEFAULTS, Settings
-from mimawari.sim.hooks import KEY
-from mimawari.sim.live import RESOLVER
-from mimawari.sim.market_api import ITEM, PRODUCT
+from mimawari.sim.sites.mercari.api import ITEM, PRODUCT
+from mimawari.sim.sites.webhooks import KEY
+from mimawari.sim.sites.youtube.site import RESOLVER
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import jobs
 from mimawari.watches import INSTALLED

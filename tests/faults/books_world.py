@@ -33,7 +33,7 @@ from mimawari.kernel.worker import Worker
 from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
 from mimawari.settings import DEFAULTS, Settings
-from mimawari.sim.books import Books
+from mimawari.sim.sites.google_books.site import Books
 from mimawari.store.redis import RedisStore
 from mimawari.store.redis.link import RedisLink
 from mimawari.store.sql import SqlStore

@@ -16,14 +16,14 @@ from mimawari.app.check_streams_plan import Script
 from mimawari.app.checking import list_seen
 from mimawari.kernel.clock import RealClock
 from mimawari.settings import DEFAULTS, Settings, names_of
-from mimawari.sim.books import Books
 from mimawari.sim.chance import chance_of
-from mimawari.sim.hooks import KEY, Hooks
-from mimawari.sim.live import RESOLVER, Live
-from mimawari.sim.live_programme import Programme
-from mimawari.sim.market_site import MarketSite
-from mimawari.sim.rentals import Rentals
-from mimawari.sim.rentals_names import AREAS
+from mimawari.sim.sites.google_books.site import Books
+from mimawari.sim.sites.mercari.site import MarketSite
+from mimawari.sim.sites.webhooks import KEY, Hooks
+from mimawari.sim.sites.yahoo_realestate.names import AREAS
+from mimawari.sim.sites.yahoo_realestate.site import Rentals
+from mimawari.sim.sites.youtube.programme import Programme
+from mimawari.sim.sites.youtube.site import RESOLVER, Live
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade

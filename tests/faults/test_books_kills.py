@@ -15,8 +15,8 @@ import pytest
 
 from mimawari.app.checking import list_seen
 from mimawari.kernel.clock import RealClock, VirtualClock
-from mimawari.sim.books_looks import Look, Reading, look_again
-from mimawari.sim.books_titles import TOPICS
+from mimawari.sim.sites.google_books.observed import Look, Reading, look_again
+from mimawari.sim.sites.google_books.titles import TOPICS
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade

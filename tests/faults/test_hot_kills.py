@@ -10,8 +10,8 @@ from typing import Any
 
 from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.kernel.job import State
-from mimawari.sim.market_items import FRANCHISES
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.items import FRANCHISES
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade

@@ -11,7 +11,7 @@ import pytest
 
 from mimawari.kernel.clock import RealClock
 from mimawari.kernel.job import NewJob
-from mimawari.sim.counting import CountingSite
+from mimawari.sim.sites.counting import CountingSite
 from mimawari.text import parse_duration
 from tests.conftest import Databases
 from tests.faults.world import (

@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from mimawari.errors import Wait
 from mimawari.kernel.clock import Mark, RealClock, ScaledClock
 from mimawari.kernel.values import Limit
-from mimawari.sim.counting import CountingSite
+from mimawari.sim.sites.counting import CountingSite
 from mimawari.store.sql.migrate import upgrade
 from tests.conftest import Databases
 from tests.faults.world import FULL, kill, running_site, spawn

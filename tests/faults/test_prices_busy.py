@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mimawari.sim.market_items import FRANCHISES
+from mimawari.sim.sites.mercari.items import FRANCHISES
 from tests.conftest import Databases
 from tests.faults.world import FULL
 from tests.prices.busy import Scale, Target, watch_and_judge

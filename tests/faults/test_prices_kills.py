@@ -10,7 +10,7 @@ import pytest
 
 from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.kernel.job import State
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.prices.models import SellingStatus

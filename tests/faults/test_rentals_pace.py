@@ -14,7 +14,12 @@ from mimawari.app.check_rentals import STEP, Moment, clear_spans, is_clear
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.kernel.job import State
 from mimawari.kernel.limits import START_FOR
-from mimawari.sim.rentals_manners import count_least, judge_manners, list_blocks, list_details
+from mimawari.sim.sites.yahoo_realestate.conduct import (
+    count_least,
+    judge_manners,
+    list_blocks,
+    list_details,
+)
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.rentals import tasks

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mimawari.sim.live_programme import FPS, Programme, Shot
+from mimawari.sim.sites.youtube.programme import FPS, Programme, Shot
 from mimawari.watches.streams.models import Monitor
 from tests.conftest import Databases
 from tests.faults.streams_world import (

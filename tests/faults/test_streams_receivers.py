@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mimawari.sim.live_programme import Programme
+from mimawari.sim.sites.youtube.programme import Programme
 from mimawari.watches.streams.models import Monitor, Status
 from tests.app.ground import until
 from tests.conftest import Databases

@@ -28,7 +28,7 @@ from mimawari.kernel.worker import Worker
 from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
 from mimawari.settings import Settings
-from mimawari.sim.counting import CountingSite
+from mimawari.sim.sites.counting import CountingSite
 from mimawari.sites import counting
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade

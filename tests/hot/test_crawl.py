@@ -16,8 +16,8 @@ from mimawari.kernel.rounds import Rounds
 from mimawari.kernel.watch import Watches
 from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
-from mimawari.sim.market_items import FRANCHISES
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.items import FRANCHISES
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.hot import messages, targets, watch

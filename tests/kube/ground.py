@@ -21,9 +21,9 @@ from lightkube.resources.core_v1 import Namespace, Pod
 from sqlalchemy import select
 
 from mimawari.kernel.clock import RealClock
-from mimawari.sim.hooks import KEY, Hooks
-from mimawari.sim.live import RESOLVER, Live
-from mimawari.sim.live_programme import Programme, Shot
+from mimawari.sim.sites.webhooks import KEY, Hooks
+from mimawari.sim.sites.youtube.programme import Programme, Shot
+from mimawari.sim.sites.youtube.site import RESOLVER, Live
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.streams import reads

@@ -23,7 +23,7 @@ from mimawari.kernel.clock import RealClock
 from mimawari.kernel.rights import make_token
 from mimawari.net.cluster import Cluster, Stale
 from mimawari.settings import Settings
-from mimawari.sim.hooks import KEY
+from mimawari.sim.sites.webhooks import KEY
 from mimawari.watches.streams.pod_runner import PodRunner
 from mimawari.watches.streams.pods import LABELS, PORT, name_pod
 from mimawari.watches.streams.sync import new_monitor_id

@@ -18,8 +18,8 @@ from mimawari.kernel.watch import Watches
 from mimawari.kernel.worker import ALIVE, ALIVE_FOR
 from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
-from mimawari.sim.market_items import FRANCHISES
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.items import FRANCHISES
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.watches.prices import tasks, watch
 from mimawari.watches.prices.models import Product, SellerType

@@ -24,12 +24,12 @@ from mimawari.kernel.rounds import Rounds
 from mimawari.kernel.values import Limit
 from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
-from mimawari.sim.market import ON_SALE, SOLD, Market, Wanted
-from mimawari.sim.market_api import cut
-from mimawari.sim.market_items import FRANCHISES, Franchise
-from mimawari.sim.market_lives import Kind
-from mimawari.sim.market_looks import Moments
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.api import cut
+from mimawari.sim.sites.mercari.items import FRANCHISES, Franchise
+from mimawari.sim.sites.mercari.lives import Kind
+from mimawari.sim.sites.mercari.market import ON_SALE, SOLD, Market, Wanted
+from mimawari.sim.sites.mercari.observed import Moments
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql.link import NearLink
 from mimawari.watches.prices import watch

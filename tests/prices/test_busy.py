@@ -3,7 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-from mimawari.sim.market_items import FRANCHISES
+from mimawari.sim.sites.mercari.items import FRANCHISES
 from tests.conftest import Databases
 from tests.prices.busy import Scale, Target, watch_and_judge
 

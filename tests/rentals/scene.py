@@ -18,7 +18,7 @@ from mimawari.kernel.watch import Watches
 from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
 from mimawari.settings import DEFAULTS, Settings
-from mimawari.sim.rentals import Rentals
+from mimawari.sim.sites.yahoo_realestate.site import Rentals
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.rentals import lists, tasks, watch

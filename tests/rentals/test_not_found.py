@@ -10,7 +10,7 @@ from mimawari.kernel.incidents import SITE, list_incidents
 from mimawari.kernel.job import State
 from mimawari.kernel.not_found import RunState
 from mimawari.kernel.why import why
-from mimawari.sim.rentals import Rentals
+from mimawari.sim.sites.yahoo_realestate.site import Rentals
 from mimawari.store.sql.tables import not_found, outbox
 from mimawari.watches.rentals import lists, tasks
 from mimawari.watches.rentals.tables import changes, properties, snapshots

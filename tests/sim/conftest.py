@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from tests.sim.ground import Prover, Toy, serve
 from tests.sim.market_ground import Asking

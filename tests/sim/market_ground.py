@@ -5,11 +5,11 @@ from typing import Any
 
 import httpx2
 
-from mimawari.sim.market import Market
-from mimawari.sim.market_api import cut
-from mimawari.sim.market_items import FRANCHISES
-from mimawari.sim.market_lives import Goods, Item, Kind, Status
-from mimawari.sim.market_pages import parse_query
+from mimawari.sim.sites.mercari.api import cut
+from mimawari.sim.sites.mercari.items import FRANCHISES
+from mimawari.sim.sites.mercari.lives import Goods, Item, Kind, Status
+from mimawari.sim.sites.mercari.market import Market
+from mimawari.sim.sites.mercari.pages import parse_query
 from tests.sim.ground import Prover
 
 SEARCH = "/v2/entities:search"

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.books import ORIGIN_AT, Books
+from mimawari.sim.sites.google_books.site import ORIGIN_AT, Books
 from tests.sim.asking import KEY, ask, call, captured, running
 
 SECOND = timedelta(seconds=1)

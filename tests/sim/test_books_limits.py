@@ -9,7 +9,7 @@ import pytest
 
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.books import ORIGIN_AT, Books
+from mimawari.sim.sites.google_books.site import ORIGIN_AT, Books
 from tests.sim.asking import KEY, ask, call, captured
 
 HOUR = timedelta(hours=1)

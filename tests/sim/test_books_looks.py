@@ -11,8 +11,8 @@ import pytest
 from starlette.requests import Request
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.books import ORIGIN_AT, Books
-from mimawari.sim.books_looks import Calls, Found, Look, Reading, look_again
+from mimawari.sim.sites.google_books.observed import Calls, Found, Look, Reading, look_again
+from mimawari.sim.sites.google_books.site import ORIGIN_AT, Books
 from mimawari.sim.world import World
 
 SEED = 5

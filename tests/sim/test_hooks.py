@@ -11,7 +11,7 @@ import pytest
 from mimawari.errors import Transient
 from mimawari.kernel.clock import VirtualClock
 from mimawari.net.webhook import EVENT_ID, SIGNATURE, TIMESTAMP, Hook, post, sign
-from mimawari.sim.hooks import KEY, Hooks
+from mimawari.sim.sites.webhooks import KEY, Hooks
 from mimawari.sim.world import World
 
 URL = "http://world.test/hooks/alerts"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mimawari.errors import BadInput
 from mimawari.media.playlist import Master, parse_playlist
 from mimawari.media.segment import analyse
-from mimawari.sim.live_lists import KEPT_SECONDS
-from mimawari.sim.live_programme import Container, Programme, Shot, Upset
-from mimawari.sim.live_segments import make_segment
+from mimawari.sim.sites.youtube.playlists import KEPT_SECONDS
+from mimawari.sim.sites.youtube.programme import Container, Programme, Shot, Upset
+from mimawari.sim.sites.youtube.segments import make_segment
 from mimawari.sites.youtube import parse_answer
 from tests.sim.viewing import PROGRAMME, STARTS_AT, VIDEO, watching
 

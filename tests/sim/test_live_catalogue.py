@@ -9,10 +9,10 @@ import pytest
 from mimawari.kernel.clock import VirtualClock
 from mimawari.media.playlist import Playlist, choose_variant, parse_playlist
 from mimawari.media.segment import analyse
-from mimawari.sim.live import Live
-from mimawari.sim.live_catalogue import BLACK_SECONDS, LATE_FOR, SILENT_SECONDS, Catalogue
-from mimawari.sim.live_programme import Programme
-from mimawari.sim.live_resolver import tell_status
+from mimawari.sim.sites.youtube.catalogue import BLACK_SECONDS, LATE_FOR, SILENT_SECONDS, Catalogue
+from mimawari.sim.sites.youtube.programme import Programme
+from mimawari.sim.sites.youtube.resolver import tell_status
+from mimawari.sim.sites.youtube.site import Live
 from mimawari.sim.world import World
 from tests.sim.asking import ask, html_of
 from tests.sim.viewing import PROGRAMME

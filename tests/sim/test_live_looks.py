@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimawari.sim.live_looks import BLACK, Incident, list_incidents, silent_kinds
-from mimawari.sim.live_programme import Programme, Shot, Upset
+from mimawari.sim.sites.youtube.observed import BLACK, Incident, list_incidents, silent_kinds
+from mimawari.sim.sites.youtube.programme import Programme, Shot, Upset
 
 START_AT = datetime(2026, 6, 1, tzinfo=UTC)
 SILENT = silent_kinds(-50.0)

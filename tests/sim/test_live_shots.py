@@ -10,8 +10,8 @@ import av
 import pytest
 
 from mimawari.media.segment import Findings, Look, Span, Track, analyse
-from mimawari.sim.live_programme import Programme, Shot
-from mimawari.sim.live_segments import make_segment
+from mimawari.sim.sites.youtube.programme import Programme, Shot
+from mimawari.sim.sites.youtube.segments import make_segment
 from tests.sim.viewing import PROGRAMME
 
 FRAME = 0.04

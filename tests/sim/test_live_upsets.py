@@ -7,7 +7,7 @@ import pytest
 
 from mimawari.media.playlist import NotPlaylist, Playlist
 from mimawari.media.segment import Unreadable, analyse
-from mimawari.sim.live_programme import Programme, Shot, Upset
+from mimawari.sim.sites.youtube.programme import Programme, Shot, Upset
 from mimawari.sites.youtube import Trouble, parse_answer
 from tests.sim.viewing import PROGRAMME, STARTS_AT, Viewer, told, watching
 

@@ -13,7 +13,7 @@ from mimawari.errors import BadInput
 from mimawari.kernel.clock import VirtualClock
 from mimawari.net.envelope import Envelope, Relay
 from mimawari.net.mail import send
-from mimawari.sim.mail import MOST_LINE, Mail
+from mimawari.sim.mail_server import MOST_LINE, Mail
 from mimawari.sim.world import make_world
 
 HOST = "127.0.0.1"

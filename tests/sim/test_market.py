@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.market import Market, Wanted
-from mimawari.sim.market_items import CATEGORIES, FRANCHISES, HOSTILE, WARES
-from mimawari.sim.market_lives import KEPT, LONGEST, NO_PRICE_YEN, Event, Kind, Status, What
+from mimawari.sim.sites.mercari.items import CATEGORIES, FRANCHISES, HOSTILE, WARES
+from mimawari.sim.sites.mercari.lives import KEPT, LONGEST, NO_PRICE_YEN, Event, Kind, Status, What
+from mimawari.sim.sites.mercari.market import Market, Wanted
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

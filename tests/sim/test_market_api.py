@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.market_items import FRANCHISES
-from mimawari.sim.market_lives import Kind, Status
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.items import FRANCHISES
+from mimawari.sim.sites.mercari.lives import Kind, Status
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from tests.captured import FOLDER, read_captured
 from tests.sim.ground import Prover, serve

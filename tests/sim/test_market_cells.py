@@ -10,9 +10,9 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.market_items import FRANCHISES
-from mimawari.sim.market_lives import Kind, Status
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.items import FRANCHISES
+from mimawari.sim.sites.mercari.lives import Kind, Status
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from tests.sim.ground import Prover, serve
 from tests.sim.market_ground import BUSIEST, LAYOUTS, find, href_of

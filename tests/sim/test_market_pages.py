@@ -14,10 +14,10 @@ from selectolax.lexbor import LexborHTMLParser
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.net.browser import find_executable
-from mimawari.sim.market import Market
-from mimawari.sim.market_items import FRANCHISES
-from mimawari.sim.market_lives import Item, Kind, Status
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.items import FRANCHISES
+from mimawari.sim.sites.mercari.lives import Item, Kind, Status
+from mimawari.sim.sites.mercari.market import Market
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from tests.sim.ground import serve
 from tests.sim.market_ground import BUSIEST, LAYOUTS, find, href_of

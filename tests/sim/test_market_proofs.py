@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from joserfc.jwk import ECKey
 
-from mimawari.sim.market_lives import Kind
+from mimawari.sim.sites.mercari.lives import Kind
 from tests.sim.ground import KEY, sign
 from tests.sim.market_ground import BUSIEST, ITEM, PRODUCT, SEARCH, Asking
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mimawari.sim.market import SOLD, Market, Wanted
-from mimawari.sim.market_lives import KEPT, Event, Kind, Status, What
-from mimawari.sim.market_looks import Moments
-from mimawari.sim.market_sales import Sale, Sales
+from mimawari.sim.sites.mercari.lives import KEPT, Event, Kind, Status, What
+from mimawari.sim.sites.mercari.market import SOLD, Market, Wanted
+from mimawari.sim.sites.mercari.observed import Moments
+from mimawari.sim.sites.mercari.sales import Sale, Sales
 
 SEED = 5
 START = datetime(2026, 1, 3, tzinfo=UTC)

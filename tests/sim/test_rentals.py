@@ -13,8 +13,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.rentals import ORIGIN_AT, Rentals, Town
-from mimawari.sim.rentals_names import LAYOUTS
+from mimawari.sim.sites.yahoo_realestate.names import LAYOUTS
+from mimawari.sim.sites.yahoo_realestate.site import ORIGIN_AT, Rentals, Town
 from tests.sim.asking import AREAS, BIG, ask, embedded, html_of, rooms_in, running
 
 BLOCKED = "ご覧になろうとしているページは現在表示できません"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.rentals import Event, Rentals, Town
-from mimawari.sim.rentals_looks import Looks
-from mimawari.sim.rentals_names import Room
+from mimawari.sim.sites.yahoo_realestate.names import Room
+from mimawari.sim.sites.yahoo_realestate.observed import Looks
+from mimawari.sim.sites.yahoo_realestate.site import Event, Rentals, Town
 from tests.sim.asking import AREAS, BIG, rooms_in
 
 Told = tuple[str, str, str | None, str | None]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mimawari.sim.rentals_manners import Manners, count_least, judge_manners
+from mimawari.sim.sites.yahoo_realestate.conduct import Manners, count_least, judge_manners
 from tests.sim.test_rentals_looks import START, at_list, at_room, look
 
 ROOM, OTHER = "0" * 44, "1" * 44

@@ -10,7 +10,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.rentals import ORIGIN_AT, Rentals
+from mimawari.sim.sites.yahoo_realestate.site import ORIGIN_AT, Rentals
 from tests.sim.asking import (
     AREAS,
     BIG,

@@ -11,8 +11,8 @@ import httpx2
 from mimawari.kernel.clock import VirtualClock
 from mimawari.media.playlist import Master, Playlist, Segment, choose_variant, parse_playlist
 from mimawari.media.segment import Findings, analyse
-from mimawari.sim.live import Live
-from mimawari.sim.live_programme import Programme
+from mimawari.sim.sites.youtube.programme import Programme
+from mimawari.sim.sites.youtube.site import Live
 from mimawari.sim.world import World
 
 VIDEO = "live-stream"

@@ -14,11 +14,11 @@ from mimawari.errors import Blocked, Gone, Invalid, Transient
 from mimawari.kernel.clock import VirtualClock
 from mimawari.net.http import Fetcher
 from mimawari.settings import Settings
-from mimawari.sim.books import Books
-from mimawari.sim.market_items import FRANCHISES
-from mimawari.sim.market_site import MarketSite
-from mimawari.sim.rentals import Rentals
-from mimawari.sim.rentals_names import AREAS
+from mimawari.sim.sites.google_books.site import Books
+from mimawari.sim.sites.mercari.items import FRANCHISES
+from mimawari.sim.sites.mercari.site import MarketSite
+from mimawari.sim.sites.yahoo_realestate.names import AREAS
+from mimawari.sim.sites.yahoo_realestate.site import Rentals
 from mimawari.sim.world import World
 from mimawari.sites import google_books, mercari, yahoo_realestate
 from mimawari.sites.mercari import Market, Query, Side

@@ -18,9 +18,9 @@ from mimawari.net.http import Fetcher
 from mimawari.net.reader import Reader
 from mimawari.net.ways import open_ways
 from mimawari.settings import DEFAULTS, Settings
-from mimawari.sim.hooks import KEY, Hooks
-from mimawari.sim.live import Live
-from mimawari.sim.live_programme import Programme, Shot, Upset
+from mimawari.sim.sites.webhooks import KEY, Hooks
+from mimawari.sim.sites.youtube.programme import Programme, Shot, Upset
+from mimawari.sim.sites.youtube.site import Live
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.streams import asked, reads, sync, watch

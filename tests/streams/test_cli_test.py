@@ -12,8 +12,8 @@ import pytest
 from rich.cells import cell_len
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.live import Live
-from mimawari.sim.live_programme import Programme, Shot, Upset
+from mimawari.sim.sites.youtube.programme import Programme, Shot, Upset
+from mimawari.sim.sites.youtube.site import Live
 from mimawari.sim.world import World
 from tests.app.screen import Screen
 from tests.app.terminal import Said

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mimawari.sim.live_programme import Shot, Upset
+from mimawari.sim.sites.youtube.programme import Shot, Upset
 from mimawari.watches.streams.models import Status
 from tests.streams.scene import LEAST, RESOLVER, VIDEO, Scene, at, since
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from mimawari.sim.live_programme import Shot, Upset
+from mimawari.sim.sites.youtube.programme import Shot, Upset
 from tests.streams.making import FRAME
 from tests.streams.scene import LEAST, VIDEO, Scene, at, since
 

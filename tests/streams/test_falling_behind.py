@@ -12,9 +12,9 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.media.findings import Findings, Look
 from mimawari.media.playlist import Master, Piece, Playlist, parse_playlist
 from mimawari.media.segment import analyse
-from mimawari.sim.live_lists import write_list
-from mimawari.sim.live_programme import Programme, Shot, Upset
-from mimawari.sim.live_segments import make_segment
+from mimawari.sim.sites.youtube.playlists import write_list
+from mimawari.sim.sites.youtube.programme import Programme, Shot, Upset
+from mimawari.sim.sites.youtube.segments import make_segment
 from mimawari.sites.hls import Refused
 from mimawari.sites.youtube import Answer, LiveStatus
 from mimawari.watches.streams.checking import check

@@ -1,6 +1,6 @@
 """A monitor's life as §8.2 to §8.4 draw it: what ends it, and that nothing of it is left."""
 
-from mimawari.sim.live_programme import Shot, Upset
+from mimawari.sim.sites.youtube.programme import Shot, Upset
 from mimawari.watches.streams import asked
 from mimawari.watches.streams.models import Status
 from tests.streams.scene import LEAST, RESOLVER, Scene, at

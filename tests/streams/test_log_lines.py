@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from mimawari.sim.live_programme import Shot
+from mimawari.sim.sites.youtube.programme import Shot
 from tests.app.terminal import Terminal, wait_for
 from tests.net.sockets import free_port
 from tests.streams.log_form import EXAMPLE, MOMENT, logged, read

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mimawari.sim.live_programme import Upset
+from mimawari.sim.sites.youtube.programme import Upset
 from mimawari.watches.streams.models import Status
 from tests.streams.scene import OTHER, RESOLVER, VIDEO, Scene, at
 

@@ -23,9 +23,9 @@ from mimawari.net.gateway import Gateway, open_gateway, open_ports
 from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
 from mimawari.settings import Settings
-from mimawari.sim.hooks import KEY, Hooks
-from mimawari.sim.live import RESOLVER, Live
-from mimawari.sim.live_programme import Programme, Shot
+from mimawari.sim.sites.webhooks import KEY, Hooks
+from mimawari.sim.sites.youtube.programme import Programme, Shot
+from mimawari.sim.sites.youtube.site import RESOLVER, Live
 from mimawari.sim.world import World
 from mimawari.sites.youtube import SITE
 from mimawari.watches.streams import watch

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 import structlog
 
-from mimawari.sim.live_programme import Shot, Upset
+from mimawari.sim.sites.youtube.programme import Shot, Upset
 from mimawari.watches.streams.models import Status
 from tests.streams.making import FRAME
 from tests.streams.scene import LEAST, VIDEO, Scene, at, since

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import text
 
 from mimawari.kernel.clock import RealClock
-from mimawari.sim.hooks import KEY, Hooks
-from mimawari.sim.live import RESOLVER, Live
-from mimawari.sim.live_programme import Programme
+from mimawari.sim.sites.webhooks import KEY, Hooks
+from mimawari.sim.sites.youtube.programme import Programme
+from mimawari.sim.sites.youtube.site import RESOLVER, Live
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade

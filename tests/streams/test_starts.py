@@ -3,7 +3,7 @@
 import pytest
 
 from mimawari.kernel.why import why
-from mimawari.sim.live_programme import Upset
+from mimawari.sim.sites.youtube.programme import Upset
 from mimawari.watches.streams.models import Status
 from mimawari.watches.streams.runner import member_of
 from tests.streams.scene import RESOLVER, Scene, at

@@ -12,8 +12,8 @@ from sqlalchemy import select
 from mimawari.kernel.exchange import NotTaken
 from mimawari.kernel.values import Event
 from mimawari.net.webhook import EVENT_ID, SIGNATURE, TEST, TIMESTAMP
-from mimawari.sim.hooks import KEY
-from mimawari.sim.live_programme import Shot
+from mimawari.sim.sites.webhooks import KEY
+from mimawari.sim.sites.youtube.programme import Shot
 from mimawari.store.sql.tables import attempts, outbox
 from mimawari.watches.streams.models import Status
 from mimawari.watches.streams.posting import WebhookDestination

@@ -21,10 +21,10 @@ from mimawari.app.checking import (
 )
 from mimawari.kernel.clock import VirtualClock
 from mimawari.settings import Settings
-from mimawari.sim.books import Books
-from mimawari.sim.books_looks import Calls, Look, Reading, look_again
-from mimawari.sim.books_titles import TOPICS
 from mimawari.sim.chance import Chance, chance_of
+from mimawari.sim.sites.google_books.observed import Calls, Look, Reading, look_again
+from mimawari.sim.sites.google_books.site import Books
+from mimawari.sim.sites.google_books.titles import TOPICS
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.books import cursors, jobs, watch

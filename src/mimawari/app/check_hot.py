@@ -12,10 +12,10 @@ from sqlalchemy import func, select
 from mimawari.app.checking import START, Progress, list_seen, open_ground
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.market import Market
-from mimawari.sim.market_items import FRANCHISES, WARES
-from mimawari.sim.market_looks import Looks, count_events
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.items import FRANCHISES, WARES
+from mimawari.sim.sites.mercari.market import Market
+from mimawari.sim.sites.mercari.observed import Looks, count_events
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.hot import reads, rules, targets, watch

@@ -13,9 +13,9 @@ from mimawari.app.checking import START, Progress, list_seen, open_ground, pick_
 from mimawari.columns.stamps import write_stamp
 from mimawari.kernel.clock import VirtualClock
 from mimawari.settings import Settings
-from mimawari.sim.market import Wanted
-from mimawari.sim.market_sales import Sale, Sales
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.market import Wanted
+from mimawari.sim.sites.mercari.sales import Sale, Sales
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.prices import market, products, rules, watch

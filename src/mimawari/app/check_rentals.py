@@ -22,9 +22,7 @@ from mimawari.app.checking import (
 )
 from mimawari.kernel.clock import VirtualClock
 from mimawari.sim.chance import Chance, chance_of
-from mimawari.sim.rentals import Rentals
-from mimawari.sim.rentals_looks import Change, Looks
-from mimawari.sim.rentals_manners import (
+from mimawari.sim.sites.yahoo_realestate.conduct import (
     PAUSE_FOR,
     Span,
     count_least,
@@ -32,7 +30,9 @@ from mimawari.sim.rentals_manners import (
     list_blocks,
     list_details,
 )
-from mimawari.sim.rentals_names import AREAS
+from mimawari.sim.sites.yahoo_realestate.names import AREAS
+from mimawari.sim.sites.yahoo_realestate.observed import Change, Looks
+from mimawari.sim.sites.yahoo_realestate.site import Rentals
 from mimawari.sim.world import World
 from mimawari.sites.yahoo_realestate import SITE
 from mimawari.store.sql import SqlStore

@@ -14,8 +14,8 @@ from mimawari.app.checking import START, Progress, open_ground
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.deliverer import Destination
 from mimawari.settings import Settings
-from mimawari.sim.hooks import KEY, Hooks
-from mimawari.sim.live import RESOLVER, Live
+from mimawari.sim.sites.webhooks import KEY, Hooks
+from mimawari.sim.sites.youtube.site import RESOLVER, Live
 from mimawari.sim.world import World
 from mimawari.sites.youtube import watch_url
 from mimawari.store.sql import SqlStore

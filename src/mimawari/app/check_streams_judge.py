@@ -8,8 +8,8 @@ from typing import Any
 
 from mimawari.app.check_streams_plan import Script
 from mimawari.app.checking import pick_examples
-from mimawari.sim.live_looks import BLACK, Incident, list_incidents, silent_kinds
-from mimawari.sim.live_programme import FPS, Programme
+from mimawari.sim.sites.youtube.observed import BLACK, Incident, list_incidents, silent_kinds
+from mimawari.sim.sites.youtube.programme import FPS, Programme
 from mimawari.watches.streams.models import EventType, Sense
 
 SENSES = (Sense.BLACKOUT, Sense.SILENCE)

@@ -7,8 +7,16 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from mimawari.sim.chance import Chance, chance_of
-from mimawari.sim.live_looks import silent_kinds
-from mimawari.sim.live_programme import FPS, NO_SOUND, SOUNDS, Container, Programme, Shot, Upset
+from mimawari.sim.sites.youtube.observed import silent_kinds
+from mimawari.sim.sites.youtube.programme import (
+    FPS,
+    NO_SOUND,
+    SOUNDS,
+    Container,
+    Programme,
+    Shot,
+    Upset,
+)
 from mimawari.watches.streams.models import Config, Sense
 
 T = TypeVar("T")

@@ -41,9 +41,9 @@ from mimawari.kernel.clock import Mark, RealClock, ScaledClock, VirtualClock
 from mimawari.kernel.ports import Clock
 from mimawari.kernel.watch import Watch
 from mimawari.settings import DEFAULTS, Settings, load_settings
-from mimawari.sim.hooks import KEY
-from mimawari.sim.live import RESOLVER, Live
-from mimawari.sim.mail import Mail
+from mimawari.sim.mail_server import Mail
+from mimawari.sim.sites.webhooks import KEY
+from mimawari.sim.sites.youtube.site import RESOLVER, Live
 from mimawari.sim.world import World, make_world
 from mimawari.watches import INSTALLED
 from mimawari.web.session import ONCE_FOR, make_once

@@ -9,9 +9,9 @@ from mimawari.notify.incidents import BEGAN, OVER
 from mimawari.notify.models import How
 from mimawari.notify.models import Setting as Notified
 from mimawari.settings import Settings
-from mimawari.sim.live_programme import Programme, Shot
-from mimawari.sim.market_items import FRANCHISES
-from mimawari.sim.rentals_names import AREAS
+from mimawari.sim.sites.mercari.items import FRANCHISES
+from mimawari.sim.sites.yahoo_realestate.names import AREAS
+from mimawari.sim.sites.youtube.programme import Programme, Shot
 from mimawari.watches.books import jobs
 from mimawari.watches.books.models import Search
 from mimawari.watches.hot import targets

@@ -25,11 +25,11 @@ from mimawari.net.exchange import Ask, exchange
 from mimawari.net.page import Known, Page, Site
 from mimawari.net.verdict import judge
 from mimawari.settings import Settings
-from mimawari.sim import market as sim_market
-from mimawari.sim.market import Market, Wanted
-from mimawari.sim.market_lives import Item as SimItem
-from mimawari.sim.market_replies import search_entry
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari import market as sim_market
+from mimawari.sim.sites.mercari.lives import Item as SimItem
+from mimawari.sim.sites.mercari.market import Market, Wanted
+from mimawari.sim.sites.mercari.replies import search_entry
+from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.sites import mercari, yahoo_realestate
 from mimawari.sites.mercari.replies import parse_search

@@ -11,8 +11,8 @@ from mimawari.app.listening import Uvicorn, listen
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.settings import Settings
-from mimawari.sim.hooks import KEY
-from mimawari.sim.live import RESOLVER
+from mimawari.sim.sites.webhooks import KEY
+from mimawari.sim.sites.youtube.site import RESOLVER
 from mimawari.sim.world import make_world
 
 HOST = "127.0.0.1"

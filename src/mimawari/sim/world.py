@@ -19,18 +19,18 @@ from starlette.types import Receive, Scope, Send
 
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Clock
-from mimawari.sim.books import Books
 from mimawari.sim.chance import chance_of
 from mimawari.sim.faults import Asked, Cut, answer_by, read_template
-from mimawari.sim.hooks import Hooks
-from mimawari.sim.live import ORIGIN, Live
-from mimawari.sim.mail import Mail
-from mimawari.sim.market_items import FRANCHISES, Franchise
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.mail_server import Mail
 from mimawari.sim.orders import Orders, is_plumbing
 from mimawari.sim.part import Part
-from mimawari.sim.rentals import Rentals
-from mimawari.sim.rentals_names import AREAS
+from mimawari.sim.sites.google_books.site import Books
+from mimawari.sim.sites.mercari.items import FRANCHISES, Franchise
+from mimawari.sim.sites.mercari.site import MarketSite
+from mimawari.sim.sites.webhooks import Hooks
+from mimawari.sim.sites.yahoo_realestate.names import AREAS
+from mimawari.sim.sites.yahoo_realestate.site import Rentals
+from mimawari.sim.sites.youtube.site import ORIGIN, Live
 from mimawari.text import clean, plain_digits
 
 T = TypeVar("T")

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.sim.market import SOLD, Market, Wanted
-from mimawari.sim.market_api import cut
-from mimawari.sim.market_items import fold
-from mimawari.sim.market_lives import Event, Status, What
+from mimawari.sim.sites.mercari.api import cut
+from mimawari.sim.sites.mercari.items import fold
+from mimawari.sim.sites.mercari.lives import Event, Status, What
+from mimawari.sim.sites.mercari.market import SOLD, Market, Wanted
 
 Span = tuple[datetime, datetime]
 

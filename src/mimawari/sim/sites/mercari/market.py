@@ -10,8 +10,8 @@ from zlib import crc32
 
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Clock
-from mimawari.sim.market_items import CATEGORIES, FRANCHISES, ROOT_CATEGORY, Franchise, fold
-from mimawari.sim.market_lives import (
+from mimawari.sim.sites.mercari.items import CATEGORIES, FRANCHISES, ROOT_CATEGORY, Franchise, fold
+from mimawari.sim.sites.mercari.lives import (
     DAY,
     HOUR,
     KEPT,

@@ -15,7 +15,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Clock
-from mimawari.sim.books_titles import (
+from mimawari.sim.chance import chance_of
+from mimawari.sim.sites.google_books.titles import (
     COVERS,
     Book,
     draw_cover,
@@ -25,7 +26,6 @@ from mimawari.sim.books_titles import (
     make_volume,
     publish_on,
 )
-from mimawari.sim.chance import chance_of
 from mimawari.text import one_line
 
 ORIGIN_AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ import string
 from datetime import UTC, datetime, timedelta
 
 from mimawari.sim.chance import chance_of
-from mimawari.sim.live_programme import Programme, Shot
+from mimawari.sim.sites.youtube.programme import Programme, Shot
 
 ORIGIN_AT = datetime(2020, 1, 1, tzinfo=UTC)
 """What never ends began here."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 import av
 from av.codec.context import Flags
 
-from mimawari.sim.live_programme import FPS, PICTURES, Programme, cut
+from mimawari.sim.sites.youtube.programme import FPS, PICTURES, Programme, cut
 
 KEPT = 256
 ROUND = 50

@@ -5,8 +5,8 @@ from html import escape
 from types import MappingProxyType
 from zlib import crc32
 
-from mimawari.sim.market_lives import Goods, Item, Kind, Status
-from mimawari.sim.market_replies import image_path
+from mimawari.sim.sites.mercari.lives import Goods, Item, Kind, Status
+from mimawari.sim.sites.mercari.replies import image_path
 
 # One in so many cells of the new layout carries no name of its own.
 NAMELESS = 12

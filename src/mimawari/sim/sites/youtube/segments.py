@@ -10,10 +10,10 @@ import av
 from av.container import OutputContainer
 from av.stream import Stream
 
-from mimawari.sim import live_pictures, live_sounds
-from mimawari.sim.live_pictures import LADDER, encode_pictures
-from mimawari.sim.live_programme import FPS, STARTS, Programme
-from mimawari.sim.live_sounds import RATE, SAMPLES, encode_sounds, find_packets
+from mimawari.sim.sites.youtube import pictures, sounds
+from mimawari.sim.sites.youtube.pictures import LADDER, encode_pictures
+from mimawari.sim.sites.youtube.programme import FPS, STARTS, Programme
+from mimawari.sim.sites.youtube.sounds import RATE, SAMPLES, encode_sounds, find_packets
 
 FIRST_SECONDS = 10
 """What the media clock shows when a programme begins."""
@@ -67,18 +67,18 @@ def _open(written: io.BytesIO, container: str) -> OutputContainer:
 
 def _add_streams(out: OutputContainer, height: int, *, has_sound: bool) -> list[Stream]:
     picture = out.add_stream("libx264", rate=FPS)
-    live_pictures.set_up(picture.codec_context, LADDER[height])
+    pictures.set_up(picture.codec_context, LADDER[height])
     if not has_sound:
         return [picture]
     sound = out.add_stream("aac", rate=RATE)
-    live_sounds.set_up(sound.codec_context)
+    sounds.set_up(sound.codec_context)
     return [picture, sound]
 
 
 def _pictures(
     programme: Programme, number: int, height: int, stream: Stream
 ) -> "Iterator[av.Packet[Any]]":
-    encoded = encode_pictures(height, live_pictures.list_runs(programme, number))
+    encoded = encode_pictures(height, pictures.list_runs(programme, number))
     first = programme.span(number)[0] + media_clock(programme, number) * FPS
     for place, body in enumerate(encoded):
         packet = av.Packet(body)
@@ -89,7 +89,7 @@ def _pictures(
 
 
 def _sounds(programme: Programme, number: int, stream: Stream) -> "Iterator[av.Packet[Any]]":
-    encoded = encode_sounds(live_sounds.list_runs(programme, number))
+    encoded = encode_sounds(sounds.list_runs(programme, number))
     first = find_packets(programme, number)[0] * SAMPLES + media_clock(programme, number) * RATE
     for place, body in enumerate(encoded):
         packet = av.Packet(body)

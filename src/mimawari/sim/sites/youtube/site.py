@@ -15,13 +15,19 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Clock
 from mimawari.sim.chance import chance_of
-from mimawari.sim.live_catalogue import Catalogue
-from mimawari.sim.live_lists import HEADER, SUFFIXES, find_segment, write_list, write_master
-from mimawari.sim.live_pictures import LADDER
-from mimawari.sim.live_programme import Programme
-from mimawari.sim.live_resolver import UNKNOWN, refuse, resolve
-from mimawari.sim.live_segments import make_header, make_segment
-from mimawari.sim.live_truth import tell_programme
+from mimawari.sim.sites.youtube.catalogue import Catalogue
+from mimawari.sim.sites.youtube.pictures import LADDER
+from mimawari.sim.sites.youtube.playlists import (
+    HEADER,
+    SUFFIXES,
+    find_segment,
+    write_list,
+    write_master,
+)
+from mimawari.sim.sites.youtube.programme import Programme
+from mimawari.sim.sites.youtube.resolver import UNKNOWN, refuse, resolve
+from mimawari.sim.sites.youtube.segments import make_header, make_segment
+from mimawari.sim.sites.youtube.truth import tell_programme
 from mimawari.text import one_line
 
 RESOLVER = "/resolve"

@@ -8,10 +8,10 @@ from starlette.responses import HTMLResponse, Response
 
 from mimawari.kernel.ports import Clock
 from mimawari.sim.faults import read_template
-from mimawari.sim.market import Market
-from mimawari.sim.market_api import Api
-from mimawari.sim.market_items import FRANCHISES, Franchise
-from mimawari.sim.market_pages import Pages
+from mimawari.sim.sites.mercari.api import Api
+from mimawari.sim.sites.mercari.items import FRANCHISES, Franchise
+from mimawari.sim.sites.mercari.market import Market
+from mimawari.sim.sites.mercari.pages import Pages
 
 
 class MarketSite:

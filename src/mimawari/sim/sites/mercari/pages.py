@@ -10,12 +10,12 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from mimawari.sim.chance import chance_of
 from mimawari.sim.faults import LOOK, TEMPLATES, change_layout, read_template
-from mimawari.sim.market import SHOWN, Market, Wanted
-from mimawari.sim.market_api import Refused, cut, parse_token
-from mimawari.sim.market_cells import DRAW, EMPTY, draw_picture
-from mimawari.sim.market_items import CATEGORIES, FRANCHISES
-from mimawari.sim.market_lives import Item, Kind, Status
-from mimawari.sim.market_replies import CONDITIONS, DESCRIPTION, image_path, shop_of
+from mimawari.sim.sites.mercari.api import Refused, cut, parse_token
+from mimawari.sim.sites.mercari.cells import DRAW, EMPTY, draw_picture
+from mimawari.sim.sites.mercari.items import CATEGORIES, FRANCHISES
+from mimawari.sim.sites.mercari.lives import Item, Kind, Status
+from mimawari.sim.sites.mercari.market import SHOWN, Market, Wanted
+from mimawari.sim.sites.mercari.replies import CONDITIONS, DESCRIPTION, image_path, shop_of
 from mimawari.text import clean, one_line
 
 SEARCH, CELLS, IMAGE = "/search", "/_cells", "/_image/"

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from mimawari.sim.live_programme import TROUBLES, Programme
+from mimawari.sim.sites.youtube.programme import TROUBLES, Programme
 
 POST_LIVE_FOR = timedelta(minutes=10)
 """A stream that has ended is for so long on the way to a recording."""

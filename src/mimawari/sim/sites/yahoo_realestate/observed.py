@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from mimawari.sim.rentals import DETAIL, Town, count_pages, cut_page, parse_page
-from mimawari.sim.rentals_names import Room
+from mimawari.sim.sites.yahoo_realestate.names import Room
+from mimawari.sim.sites.yahoo_realestate.site import DETAIL, Town, count_pages, cut_page, parse_page
 
 SHOWN = frozenset({200, 304})
 GONE = frozenset({404, 410})

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from mimawari.sim.rentals import DETAIL
-from mimawari.sim.rentals_looks import GONE
+from mimawari.sim.sites.yahoo_realestate.observed import GONE
+from mimawari.sim.sites.yahoo_realestate.site import DETAIL
 
 HOUR = timedelta(hours=1)
 PAUSE_FOR = timedelta(minutes=5)

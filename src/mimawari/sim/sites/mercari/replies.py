@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
 
-from mimawari.sim.market import likes
-from mimawari.sim.market_items import CATEGORIES, ROOT_CATEGORY
-from mimawari.sim.market_lives import Goods, Item, Kind, Status
+from mimawari.sim.sites.mercari.items import CATEGORIES, ROOT_CATEGORY
+from mimawari.sim.sites.mercari.lives import Goods, Item, Kind, Status
+from mimawari.sim.sites.mercari.market import likes
 
 CONDITIONS = {
     1: ("新品、未使用", "新品で購入し、一度も使用していない"),

@@ -9,8 +9,8 @@ from functools import lru_cache
 import av
 
 from mimawari.sim.chance import chance_of
-from mimawari.sim.live_pictures import KEPT, Run
-from mimawari.sim.live_programme import FPS, SOUNDS, Programme, cut
+from mimawari.sim.sites.youtube.pictures import KEPT, Run
+from mimawari.sim.sites.youtube.programme import FPS, SOUNDS, Programme, cut
 
 RATE = 48_000
 SAMPLES = 1024

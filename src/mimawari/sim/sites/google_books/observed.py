@@ -8,8 +8,8 @@ from datetime import datetime, time, tzinfo
 from typing import Any
 from urllib.parse import parse_qsl
 
-from mimawari.sim.books import MOST_RESULTS, Shelf, parse_query, told_isbn13
-from mimawari.sim.books_titles import Book
+from mimawari.sim.sites.google_books.site import MOST_RESULTS, Shelf, parse_query, told_isbn13
+from mimawari.sim.sites.google_books.titles import Book
 
 ANSWERED = 200
 API = "/books/"

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from mimawari.kernel.ports import Clock
-from mimawari.sim.market import SHOWN, Market, Wanted
-from mimawari.sim.market_lives import Item, Kind, Status
-from mimawari.sim.market_proofs import Proofs
-from mimawari.sim.market_replies import item_reply, search_entry, shops_reply
+from mimawari.sim.sites.mercari.lives import Item, Kind, Status
+from mimawari.sim.sites.mercari.market import SHOWN, Market, Wanted
+from mimawari.sim.sites.mercari.proofs import Proofs
+from mimawari.sim.sites.mercari.replies import item_reply, search_entry, shops_reply
 from mimawari.text import clean
 
 SEARCH = "/v2/entities:search"

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs
 
-from mimawari.sim.market import ON_SALE, SOLD, Market, Sieve, Wanted
-from mimawari.sim.market_api import ITEM, PRODUCT, cut
-from mimawari.sim.market_lives import Item, Kind, Status, What
-from mimawari.sim.market_looks import Moments
+from mimawari.sim.sites.mercari.api import ITEM, PRODUCT, cut
+from mimawari.sim.sites.mercari.lives import Item, Kind, Status, What
+from mimawari.sim.sites.mercari.market import ON_SALE, SOLD, Market, Sieve, Wanted
+from mimawari.sim.sites.mercari.observed import Moments
 
 EARLIER = timedelta(days=6)
 """So long before the first look the truth is listened to: trades go on for days."""

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 from zlib import crc32
 
-from mimawari.sim.rentals_names import LAYOUTS, Area, Building, Room
+from mimawari.sim.sites.yahoo_realestate.names import LAYOUTS, Area, Building, Room
 
 Blocks = Sequence[tuple[Building, Sequence[Room]]]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from mimawari.sim.live_programme import NO_SOUND, ON_THE_CLOCK, STARTS, Programme, Upset
-from mimawari.sim.live_resolver import tell_status
+from mimawari.sim.sites.youtube.programme import NO_SOUND, ON_THE_CLOCK, STARTS, Programme, Upset
+from mimawari.sim.sites.youtube.resolver import tell_status
 
 BEHIND_FOR = timedelta(days=1)
 AHEAD_FOR = timedelta(hours=1)

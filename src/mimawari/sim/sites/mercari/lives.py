@@ -9,7 +9,14 @@ from itertools import accumulate
 from math import exp
 
 from mimawari.sim.chance import Chance, chance_of
-from mimawari.sim.market_items import FRANCHISES, HOURS, Franchise, fold, make_title, pick_ware
+from mimawari.sim.sites.mercari.items import (
+    FRANCHISES,
+    HOURS,
+    Franchise,
+    fold,
+    make_title,
+    pick_ware,
+)
 
 HOUR = 3600
 DAY = HOURS * HOUR

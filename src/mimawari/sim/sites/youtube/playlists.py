@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mimawari.sim.chance import Chance
-from mimawari.sim.live_pictures import LADDER
-from mimawari.sim.live_programme import FPS, Programme
+from mimawari.sim.sites.youtube.pictures import LADDER
+from mimawari.sim.sites.youtube.programme import FPS, Programme
 
 KEPT_SECONDS = 3600
 """Segments are there for so long after lists have stopped naming them."""

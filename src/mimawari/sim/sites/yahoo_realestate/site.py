@@ -14,10 +14,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Clock
-from mimawari.sim import rentals_pages as pages
 from mimawari.sim.chance import chance_of, is_lucky
-from mimawari.sim.rentals_changes import change_room
-from mimawari.sim.rentals_names import (
+from mimawari.sim.sites.yahoo_realestate import pages
+from mimawari.sim.sites.yahoo_realestate.changes import change_room
+from mimawari.sim.sites.yahoo_realestate.names import (
     AREAS,
     Building,
     Room,

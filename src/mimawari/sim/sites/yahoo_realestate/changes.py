@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from mimawari.sim.chance import Chance
-from mimawari.sim.rentals_names import LAYOUTS, PICTURES, Room
+from mimawari.sim.sites.yahoo_realestate.names import LAYOUTS, PICTURES, Room
 
 LOW_RENT_YEN = 25_000
 LOW_M2 = 1200

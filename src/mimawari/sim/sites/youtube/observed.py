@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mimawari.sim.live_programme import FPS, PICTURES, SOUNDS, Programme, cut
+from mimawari.sim.sites.youtube.programme import FPS, PICTURES, SOUNDS, Programme, cut
 
 BLACK = frozenset({"black"})
 HIDDEN = ("gap", "missing", "garbage", "encrypted")

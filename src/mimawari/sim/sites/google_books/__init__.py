@@ -1,0 +1,1 @@
+"""The simulated catalogue of books behind its API."""

@@ -1,0 +1,1 @@
+"""The simulated market: its API, its pages and the truth behind both."""
