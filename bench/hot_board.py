@@ -21,9 +21,9 @@ from bench.queue import databases
 from bench.report import Part, Row, ratio
 from mimawari.columns import to_micros
 from mimawari.kernel.ports import Store
-from mimawari.watches.hot import reads, sync
+from mimawari.watches.hot import queries, sync
 from mimawari.watches.hot.models import Coverage
-from mimawari.watches.hot.reads import Board, Standing, Window
+from mimawari.watches.hot.queries import Board, Standing, Window
 from mimawari.watches.hot.tables import hours, ips
 
 ENGINES = ("sqlite", "postgresql")
@@ -33,7 +33,7 @@ LOOKS, CACHED_LOOKS, PLAIN_LOOKS = 30, 300, 3
 START_AT = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = START_AT + timedelta(hours=HOURS, minutes=30)
 HOUR_MICROS = 3_600_000_000
-KEY = f"{reads.LEADERBOARD}bench"
+KEY = f"{queries.LEADERBOARD}bench"
 
 [AT] = hours.indexes
 Look = Callable[[Store, int], Awaitable[object]]
@@ -127,7 +127,7 @@ async def look_up(store: Store, count: int) -> bytes:
     """Make the first hundred of a leaderboard, with their places before, from what is kept."""
     async with store.read() as reader:
         window = Window.before(NOW, count)
-        ranked = await reads.list_ranked(reader, Board.HOT, window, reads.MOST_RANKED)
+        ranked = await queries.list_ranked(reader, Board.HOT, window, queries.MOST_RANKED)
     return _write(
         {one.ip.id: one.previous_rank for one in ranked}, [one.standing for one in ranked]
     )
@@ -138,11 +138,11 @@ async def look_plainly(store: Store, count: int) -> bytes:
     window = Window.before(NOW, count)
     span = window.end_at - window.start_at
     before = Window(start_at=window.start_at - span, end_at=window.start_at)
-    earlier = reads.rank(await _sum_up(store, before), Board.HOT, IPS)
+    earlier = queries.rank(await _sum_up(store, before), Board.HOT, IPS)
     places = {one.ip_id: place for place, one in enumerate(earlier, start=1)}
-    first = reads.rank(await _sum_up(store, window), Board.HOT, reads.MOST_RANKED)
+    first = queries.rank(await _sum_up(store, window), Board.HOT, queries.MOST_RANKED)
     async with store.read() as reader:
-        await reads.find_names(reader, [one.ip_id for one in first])
+        await queries.find_names(reader, [one.ip_id for one in first])
     return _write({one.ip_id: places.get(one.ip_id) for one in first}, first)
 
 
@@ -233,7 +233,7 @@ def run(progress: Progress) -> Part:
         with databases(engine) as fresh, fresh() as url:
             rows += asyncio.run(measure(engine, url, partial(progress.advance, task)))
     note = (
-        f"{IPS:,} IPs with {HOURS} hours each; the first {reads.MOST_RANKED} by hot score, with"
+        f"{IPS:,} IPs with {HOURS} hours each; the first {queries.MOST_RANKED} by hot score, with"
         f" names and places before; {LOOKS} looks one after another, {CACHED_LOOKS} from the cache;"
         f" sum of hours: the median of {PLAIN_LOOKS} looks that add up the rows of both windows;"
         " less is better"

@@ -21,7 +21,7 @@ from bench.report import Part, Row, ratio
 from mimawari.columns.stamps import parse_stamp, write_stamp
 from mimawari.kernel.ports import Store
 from mimawari.settings import DEFAULTS
-from mimawari.watches.prices import figures, ledger, market, products, rules
+from mimawari.watches.prices import daily_sales, figures, market, products, rules
 from mimawari.watches.prices.models import Product, Setting
 from mimawari.watches.prices.tables import results, sightings
 
@@ -83,7 +83,7 @@ async def fill(store: Store, advance: Callable[[], None]) -> Product:
         advance()
     async with store.edit() as tx:
         rows = [row for row, _ in (make_rows(0, 1, chance) for _ in range(100 * DAYS))]
-        await ledger.save_days(tx, product.id, rows)
+        await daily_sales.save_days(tx, product.id, rows)
     return product
 
 

@@ -52,7 +52,7 @@ BEARABLE = {
     "web/site.py": START,
     "web/words.py": START,
     "web/reasons.py": START,
-    "watches/streams/probe_targets.py": "a command",
+    "watches/streams/probe/sources.py": "a command",
 }
 
 

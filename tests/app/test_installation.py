@@ -127,7 +127,7 @@ def test_a_missing_driver_is_said_with_the_advice(
 ) -> None:
     for module in [one for one in sys.modules if one.partition(".")[0] == name]:
         monkeypatch.delitem(sys.modules, module)
-    for module in ("mimawari.store.redis.link", "mimawari.watches.streams.pod_runner"):
+    for module in ("mimawari.store.redis.link", "mimawari.watches.streams.pods.runner"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     for module in [one for one in sys.modules if one.startswith("mimawari.net.cluster")]:
         monkeypatch.delitem(sys.modules, module)

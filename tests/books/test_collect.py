@@ -12,7 +12,7 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.job import State
 from mimawari.kernel.why import why
 from mimawari.store.sql import SqlStore
-from mimawari.watches.books import collecting, cursors, jobs, mailing, reads
+from mimawari.watches.books import collecting, cursors, jobs, mailing, queries
 from mimawari.watches.books.hashing import hash_queries
 from mimawari.watches.books.models import Cursor, Run, StopReason
 from tests.books.scene import DAY_OVER, HOUR, NOON, Catalogue, Scene, open_scene, refuse, volume
@@ -325,7 +325,7 @@ async def test_a_job_tells_of_the_last_run_with_the_queries_that_it_has(
         await scene.pass_time(minutes=1)
         await scene.change_job(lambda job: replace(job, queries=("subject:fiction",)))
         async with store.read() as reader:
-            found = await reads.find_state(reader, "new")
+            found = await queries.find_state(reader, "new")
         assert found.is_exhausted
         assert found.last_run is not None
         assert found.last_run.stop_reason is StopReason.EXHAUSTED

@@ -17,8 +17,8 @@ from mimawari.net.envelope import REPLY_FOR, Refused, Unconfirmed
 from mimawari.settings import Settings
 from mimawari.store.sql import SqlStore
 from mimawari.watches.books import mailing
+from mimawari.watches.books.deliveries import SPARE, DigestDestination, Taken
 from mimawari.watches.books.mailing import SCHEME, Mail, MailState
-from mimawari.watches.books.posting import SPARE, DigestDestination, Taken
 from tests.books.waiting import (
     add_job,
     find_books,

@@ -30,7 +30,7 @@ from mimawari.sim.sites.yahoo_realestate.conduct import (
 from mimawari.watches.books import jobs as book_jobs
 from mimawari.watches.books.jobs import PAGE
 from mimawari.watches.books.tables import usage
-from mimawari.watches.hot.reads import Window
+from mimawari.watches.hot.queries import Window
 from mimawari.watches.hot.tables import crawls
 from tests.faults.all_stage import KEYWORDS, PRODUCTS, SEED, SPAN, Stage
 from tests.faults.all_world import Crew, find_lost

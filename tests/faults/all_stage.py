@@ -25,7 +25,7 @@ from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.books import jobs as book_jobs
 from mimawari.watches.books.models import Search
-from mimawari.watches.hot import targets
+from mimawari.watches.hot import franchises
 from mimawari.watches.hot.models import NewIp
 from mimawari.watches.prices import products
 from mimawari.watches.rentals import lists
@@ -120,7 +120,7 @@ async def add_targets(store: SqlStore, stage: Stage, given: Given) -> None:
     """Have everything watched from now on."""
     settings, now = given.settings(""), stage.clock.now()
     async with store.edit() as tx:
-        await targets.add_ips(
+        await franchises.add_ips(
             tx, [NewIp(name=word, keyword=word) for word in KEYWORDS], settings, now
         )
         for one in PRODUCTS:

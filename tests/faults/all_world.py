@@ -32,7 +32,7 @@ from mimawari.store.sql.tables import jobs
 from mimawari.watches import INSTALLED
 from mimawari.watches.books.jobs import PAGE
 from mimawari.watches.books.tables import cursors
-from mimawari.watches.hot import targets
+from mimawari.watches.hot import franchises
 from mimawari.watches.prices import products
 from mimawari.watches.prices.tables import results
 from mimawari.watches.rentals import tasks as rentals
@@ -202,8 +202,8 @@ async def _about(reader: Any, row: Any) -> tuple[str, ...]:
     """Tell what a job asks for, in words of which each of its requests has one."""
     args = json.loads(row.args)
     match row.kind:
-        case targets.KIND:
-            ip = await targets.find_ip(reader, int(row.target.partition(":")[2]))
+        case franchises.KIND:
+            ip = await franchises.find_ip(reader, int(row.target.partition(":")[2]))
             return (ip.keyword,) if ip else ()
         case products.LIST:
             product = await products.find_product(reader, args["productId"])
@@ -224,7 +224,7 @@ async def _about(reader: Any, row: Any) -> tuple[str, ...]:
 
 
 ASKING = frozenset(
-    {targets.KIND, products.LIST, products.DETAIL, rentals.DETAIL, rentals.LIST, PAGE}
+    {franchises.KIND, products.LIST, products.DETAIL, rentals.DETAIL, rentals.LIST, PAGE}
 )
 
 
@@ -250,7 +250,7 @@ def find_lost(
 def _is_about(seen: Mapping[str, Any], loss: Loss, queries: Mapping[str, str]) -> Any:
     asked = {name: found[0] for name, found in parse_qs(seen["query"]).items()}
     match loss.kind, loss.about:
-        case ((targets.KIND | products.LIST), (keyword,)):
+        case ((franchises.KIND | products.LIST), (keyword,)):
             return (seen["searched"] or {}).get("keyword") == keyword
         case (products.DETAIL, (item_id,)):
             return (seen["path"], asked.get("id")) in {(ITEM, item_id), (PRODUCT + item_id, None)}

@@ -28,7 +28,7 @@ from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.books import jobs as book_jobs
-from mimawari.watches.hot import targets
+from mimawari.watches.hot import franchises
 from mimawari.watches.hot.models import NewIp
 from mimawari.watches.prices import products
 from mimawari.watches.rentals import lists
@@ -169,7 +169,7 @@ async def add_targets(store: SqlStore, settings: Settings, books: Books, script:
     product = check_prices.SETTINGS[0]
     (search, *_) = check_books.choose_searches(chance_of("clock", SEED), books)
     async with store.edit() as tx:
-        await targets.add_ips(tx, [NewIp(name=word, keyword=word)], settings, now)
+        await franchises.add_ips(tx, [NewIp(name=word, keyword=word)], settings, now)
         await products.add_product(tx, product.keyword, product, settings, now)
         url = f"{settings.rentals_url}/rent/search/{AREAS[0].path}/"
         await lists.add_list(tx, url, MOST_ROOMS, check_rentals.EVERY, settings, now)

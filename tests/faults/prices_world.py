@@ -27,7 +27,7 @@ from mimawari.store.sql.tables import inbox, jobs, outbox
 from mimawari.watches.prices import market, products, watch
 from mimawari.watches.prices.models import Setting
 from mimawari.watches.prices.products import CRON, DETAIL, LIST
-from mimawari.watches.prices.reads import Run
+from mimawari.watches.prices.queries import Run
 from mimawari.watches.prices.tables import alerts, removed, results, runs, settings, sightings
 from tests.faults.hot_world import ShiftedClock, die_at
 from tests.stores import open_store

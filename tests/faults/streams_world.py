@@ -26,11 +26,11 @@ from mimawari.sim.sites.youtube.site import RESOLVER, Live
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
-from mimawari.watches.streams import reads, sync, watch
+from mimawari.watches.streams import queries, sync, watch
 from mimawari.watches.streams.models import Config, Monitor, Status
-from mimawari.watches.streams.reads import Sending, View
+from mimawari.watches.streams.queries import Sending, View
 from mimawari.watches.streams.runner import place
-from mimawari.watches.streams.saved import parse_state
+from mimawari.watches.streams.state import parse_state
 from mimawari.watches.streams.tables import states
 from tests.faults.world import PATIENCE_SECONDS, kill, running_site, spawn
 from tests.stores import BESIDE, open_store
@@ -200,14 +200,14 @@ class Studio:
     async def view(self, monitor: Monitor) -> View:
         """Look at a monitor."""
         async with self.store.read() as reader:
-            found = await reads.find_view(reader, monitor.id)
+            found = await queries.find_view(reader, monitor.id)
         assert found is not None
         return found
 
     async def events(self, monitor: Monitor) -> list[Sending]:
         """List what was told, oldest first."""
         async with self.store.read() as reader:
-            found, _ = await reads.list_events(reader, monitor.id, 500, 0)
+            found, _ = await queries.list_events(reader, monitor.id, 500, 0)
         return list(found)[::-1]
 
     async def last_sequence(self, monitor: Monitor) -> int:

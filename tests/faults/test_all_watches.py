@@ -20,7 +20,7 @@ from mimawari.kernel.job import State
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.watches.books.jobs import PAGE
-from mimawari.watches.hot import targets
+from mimawari.watches.hot import franchises
 from mimawari.watches.prices import products
 from mimawari.watches.streams.outside import CHECK
 from tests.conftest import Databases
@@ -98,7 +98,7 @@ async def end_all(crew: Crew) -> datetime:
     await crew.disband(ORDERING)
     until = crew.clock.now()
     crew.hire((*ORDERING[1:],))
-    kinds = (targets.KIND, "hot.apply", products.CRON, products.LIST, products.DETAIL, PAGE)
+    kinds = (franchises.KIND, "hot.apply", products.CRON, products.LIST, products.DETAIL, PAGE)
     async with asyncio.timeout(LAST_WORK_SECONDS):
         while await count_live(crew.store, kinds):
             await asyncio.sleep(0.2)

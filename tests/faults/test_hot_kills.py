@@ -15,7 +15,7 @@ from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
-from mimawari.watches.hot import targets
+from mimawari.watches.hot import franchises
 from mimawari.watches.hot.models import Ip, NewIp
 from tests.conftest import Databases
 from tests.faults.hot_world import ShiftedClock, counted, settings_for, work_hot
@@ -55,7 +55,7 @@ async def opened_town() -> AsyncIterator[Town]:
 async def add_ips(store: SqlStore, town: Town) -> list[Ip]:
     new = [NewIp(name=word, keyword=word, active=False) for word in KEYWORDS]
     async with store.edit() as tx:
-        return await targets.add_ips(tx, new, settings_for(town.address), START)
+        return await franchises.add_ips(tx, new, settings_for(town.address), START)
 
 
 async def live(store: SqlStore) -> int:
@@ -85,7 +85,7 @@ async def watch_town(url: str, kills: int) -> dict[str, Any]:
         done = 0
         for number in range(ROUNDS):
             shift = town.shift
-            jobs = [targets.crawl_now(ip, settings_for(town.address)) for ip in found]
+            jobs = [franchises.crawl_now(ip, settings_for(town.address)) for ip in found]
             shifted = open_store(url, ShiftedClock(shift))
             await shifted.queue.put(jobs)
             for _ in range(kills * (number + 1) // ROUNDS - done):

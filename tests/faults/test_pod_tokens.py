@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mimawari.watches.streams.pods import name_pod
+from mimawari.watches.streams.pods.spec import name_pod
 from tests.captured import on_kubernetes
 from tests.conftest import Databases
 from tests.faults.world import FULL

@@ -15,7 +15,7 @@ import httpx2
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.job import NewJob
 from mimawari.kernel.rounds import Rounds
-from mimawari.watches.hot import messages, sync, targets, watch
+from mimawari.watches.hot import franchises, messages, sync, watch
 from mimawari.watches.hot.models import Coverage, Crawl, Ip, NewIp, Seen, Status
 from tests.app.ground import Api, open_api
 
@@ -70,7 +70,7 @@ class Hot:
     async def add(self, *new: NewIp) -> list[Ip]:
         """Have IPs watched."""
         async with self.api.store.edit() as tx:
-            return await targets.add_ips(tx, new, self.api.system.settings, self.clock.now())
+            return await franchises.add_ips(tx, new, self.api.system.settings, self.clock.now())
 
     async def named(self, *names: str) -> list[int]:
         """Have IPs watched, and return their ids."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from mimawari.kernel.clock import RealClock
 from mimawari.settings import DEFAULTS
 from mimawari.store.sql import SqlStore
-from mimawari.watches.hot import alerting, sync, targets
+from mimawari.watches.hot import alerts, franchises, sync
 from mimawari.watches.hot.models import AlertKind, Coverage, Finding, Ip, NewIp, Seen, Status
 from tests.hot.crawling import WHOLE, crawl_of
 from tests.ready import lay_tables
@@ -47,7 +47,7 @@ async def fill(data: Path) -> None:
     now = clock.now()
     start = sync.hour_of(now)
     async with store.edit() as tx:
-        post, librarians, hostile, formula, _ = await targets.add_ips(tx, NEW, DEFAULTS, now)
+        post, librarians, hostile, formula, _ = await franchises.add_ips(tx, NEW, DEFAULTS, now)
 
     async def crawl(ip: Ip, hours: int, found: tuple[int, int], coverage: Coverage = WHOLE) -> None:
         at: datetime = start - HOUR * hours
@@ -65,7 +65,7 @@ async def fill(data: Path) -> None:
     await crawl(hostile, 5, (1, 1))
     await crawl(formula, 5, (1, 0), PARTLY)
     async with store.edit() as tx:
-        await alerting.sync_alerts(tx, librarians, [SURGE, BUSY], now - HOUR * 3)
+        await alerts.sync_alerts(tx, librarians, [SURGE, BUSY], now - HOUR * 3)
     async with store.edit() as tx:
-        await alerting.sync_alerts(tx, librarians, [SURGE], now - HOUR * 2)
+        await alerts.sync_alerts(tx, librarians, [SURGE], now - HOUR * 2)
     await store.close()

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from mimawari.kernel.job import NewJob
 from mimawari.settings import DEFAULTS, Settings
 from mimawari.store.sql import SqlStore
-from mimawari.watches.hot import messages, targets
+from mimawari.watches.hot import franchises, messages
 from mimawari.watches.hot.models import Coverage, Crawl, Ip, NewIp, Seen, Status
 from mimawari.watches.hot.tables import changes, hours, items
 
@@ -45,20 +45,20 @@ async def add_ip(store: SqlStore, name: str = "星くず郵便", **given: Any) -
     """Keep an IP."""
     new = NewIp(name=name, keyword=name, **given)
     async with store.edit() as tx:
-        [ip] = await targets.add_ips(tx, [new], DEFAULTS, NOON)
+        [ip] = await franchises.add_ips(tx, [new], DEFAULTS, NOON)
     return ip
 
 
 def apply_job(crawl: Crawl) -> NewJob:
     """Make the job that applies a crawl."""
-    member = targets.member_of(crawl.ip_id)
+    member = franchises.member_of(crawl.ip_id)
     return NewJob(kind="hot.apply", args=messages.write_crawl(crawl), target=member)
 
 
 async def find_ip(store: SqlStore, ip_id: int) -> Ip:
     """Find an IP that is there."""
     async with store.read() as reader:
-        ip = await targets.find_ip(reader, ip_id)
+        ip = await franchises.find_ip(reader, ip_id)
     assert ip is not None
     return ip
 

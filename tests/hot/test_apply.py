@@ -13,9 +13,9 @@ from mimawari.kernel.rounds import Rounds
 from mimawari.kernel.watch import Watches
 from mimawari.settings import Settings
 from mimawari.store.sql import SqlStore
-from mimawari.watches.hot import reads, targets, watch
+from mimawari.watches.hot import franchises, queries, watch
 from mimawari.watches.hot.models import Coverage, Crawl, Ip, Status
-from mimawari.watches.hot.reads import Window
+from mimawari.watches.hot.queries import Window
 from mimawari.watches.hot.tables import alerts, crawls, hours, items
 from tests.hot.crawling import (
     HOUR,
@@ -243,7 +243,7 @@ async def test_how_much_a_crawl_could_see_is_kept(ground: Ground) -> None:
     await ground.apply(crawl_of(ip, after(1), [], coverage=torn))
     assert (await find_ip(ground.store, ip.id)).coverage == torn
     async with ground.store.read() as reader:
-        (last, _) = await reads.list_crawls(reader, ip.id, 9)
+        (last, _) = await queries.list_crawls(reader, ip.id, 9)
     assert (last.pages_asked, last.pages_read, last.capped_sold) == (10, 8, True)
 
 
@@ -275,8 +275,8 @@ async def test_a_window_is_the_difference_of_totals_also_after_a_late_crawl(
                     func.sum(hours.c.inflow).label("inflow"), func.sum(hours.c.outflow)
                 ).where(hours.c.hour_at >= window.start_at, hours.c.hour_at < window.end_at)
                 truth: Any = (await reader.execute(query)).one()
-                [found] = await reads.list_standings(reader, window)
-                [named] = await reads.list_standings(reader, window, ip_ids=[ip.id])
+                [found] = await queries.list_standings(reader, window)
+                [named] = await queries.list_standings(reader, window, ip_ids=[ip.id])
             assert named == found
             ours = [(one.inflow, one.outflow) for one in found]
             assert ours == ([tuple(map(int, truth))] if any(truth) else [])
@@ -305,7 +305,7 @@ async def test_the_commit_sets_the_next_time_from_the_new_weight(make: Made) -> 
     ip = await baseline(ground)
     busy = on_sale(*(f"m{n}" for n in range(101)))
     await ground.apply(crawl_of(ip, after(1), busy))
-    entry = await ground.store.schedule.find(targets.member_of(ip.id))
+    entry = await ground.store.schedule.find(franchises.member_of(ip.id))
     assert entry is not None
     assert (await find_ip(ground.store, ip.id)).weight == 1.25
     assert entry.every == timedelta(hours=1.6)
@@ -319,10 +319,10 @@ async def test_the_commit_sets_the_next_time_from_the_new_weight(make: Made) -> 
 async def test_an_ip_that_was_removed_meanwhile_is_left_alone(ground: Ground) -> None:
     ip = await baseline(ground, *on_sale("a"))
     async with ground.store.edit() as tx:
-        assert await targets.remove_ip(tx, ip.id)
+        assert await franchises.remove_ip(tx, ip.id)
     await ground.apply(crawl_of(ip, after(1), sold("a")))
     assert await ground.count(items) == await ground.count(crawls) == 0
-    assert await ground.store.schedule.find(targets.member_of(ip.id)) is None
+    assert await ground.store.schedule.find(franchises.member_of(ip.id)) is None
 
 
 async def test_an_ip_that_was_put_to_rest_meanwhile_is_counted_and_not_scheduled(
@@ -332,8 +332,8 @@ async def test_an_ip_that_was_put_to_rest_meanwhile_is_counted_and_not_scheduled
     resting = await add_ip(ground.store, "resting", active=False)
     await ground.apply(crawl_of(resting, after(1), []), crawl_of(resting, after(2), on_sale("b")))
     assert await flows(ground.store, resting) == [(1, 0)]
-    assert await ground.store.schedule.find(targets.member_of(resting.id)) is None
-    assert await ground.store.schedule.find(targets.member_of(ip.id)) is not None
+    assert await ground.store.schedule.find(franchises.member_of(resting.id)) is None
+    assert await ground.store.schedule.find(franchises.member_of(ip.id)) is not None
 
 
 async def test_a_message_that_nobody_can_read_is_a_dead_letter(ground: Ground) -> None:

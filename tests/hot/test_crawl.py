@@ -20,7 +20,7 @@ from mimawari.sim.sites.mercari.items import FRANCHISES
 from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
-from mimawari.watches.hot import messages, targets, watch
+from mimawari.watches.hot import franchises, messages, watch
 from mimawari.watches.hot.models import Coverage, Crawl, Ip, Status
 from tests.hot.crawling import add_ip, find_ip, settings_with
 from tests.kernel.rounds import Remembered
@@ -53,7 +53,7 @@ class Scene:
     async def crawl(self, keyword: str, span: timedelta = timedelta(minutes=30)) -> Ip:
         """Watch a keyword for a while, without applying what is found."""
         ip = await add_ip(self.store, keyword, active=False)
-        await self.store.queue.put([targets.crawl_now(ip, self.rounds.watches.settings)])
+        await self.store.queue.put([franchises.crawl_now(ip, self.rounds.watches.settings)])
         await self.rounds.pass_time(span)
         return ip
 
@@ -169,9 +169,9 @@ async def test_a_block_ends_the_crawl_and_the_site_is_left_alone(scene: Scene) -
 
 async def test_an_ip_that_was_removed_is_not_crawled(scene: Scene) -> None:
     ip = await add_ip(scene.store, BUSY, active=False)
-    await scene.store.queue.put([targets.crawl_now(ip, scene.rounds.watches.settings)])
+    await scene.store.queue.put([franchises.crawl_now(ip, scene.rounds.watches.settings)])
     async with scene.store.edit() as tx:
-        await targets.remove_ip(tx, ip.id)
+        await franchises.remove_ip(tx, ip.id)
     await scene.rounds.pass_time(timedelta(minutes=1))
     assert scene.searched() == []
     assert (await scene.job("hot.crawl")).state is State.DONE

@@ -20,7 +20,7 @@ from mimawari.settings import DEFAULTS
 from mimawari.store.redis import RedisStore
 from mimawari.store.redis.foreign import LEASE_FOR, WORKER
 from mimawari.store.sql.tables import jobs
-from mimawari.watches.hot import targets, watch
+from mimawari.watches.hot import franchises, watch
 from mimawari.watches.hot.models import Ip
 from mimawari.watches.hot.tables import crawls, items
 from tests.hot.crawling import add_ip
@@ -45,8 +45,8 @@ WATCHES = Watches([watch])
 async def put_crawl(store: RedisStore, clock: VirtualClock) -> tuple[Ip, str]:
     """Put the crawl of a new IP, alone in its queue; return both."""
     ip = await add_ip(store)
-    await store.schedule.remove(targets.member_of(ip.id))
-    [job_id] = await store.queue.put([targets.crawl_now(ip, DEFAULTS)])
+    await store.schedule.remove(franchises.member_of(ip.id))
+    [job_id] = await store.queue.put([franchises.crawl_now(ip, DEFAULTS)])
     async with store.database.write() as session:
         # Among those of the usual priority, as the scheduler puts them.
         await session.execute(update(jobs).values(priority=100))

@@ -10,8 +10,8 @@ from mimawari.errors import BadInput
 from mimawari.kernel.clock import VirtualClock
 from mimawari.settings import DEFAULTS
 from mimawari.store.sql import SqlStore
-from mimawari.watches.hot import importing, reads, targets
-from mimawari.watches.hot.importing import Imported, Parsed, parse
+from mimawari.watches.hot import franchises, import_file, queries
+from mimawari.watches.hot.import_file import Imported, Parsed, parse
 from mimawari.watches.hot.models import Ip, NewIp
 from tests.conftest import Databases
 
@@ -142,12 +142,12 @@ async def kept(databases: Databases, clock: VirtualClock) -> AsyncIterator[SqlSt
 async def take(store: SqlStore, text: str, form: str = "csv") -> Imported:
     now = store.database.clock.now()
     async with store.edit() as tx:
-        return await importing.save(tx, parse(text, form), DEFAULTS, now)
+        return await import_file.save(tx, parse(text, form), DEFAULTS, now)
 
 
 async def listed(store: SqlStore) -> list[Ip]:
     async with store.read() as reader:
-        return await reads.list_ips(reader, 100)
+        return await queries.list_ips(reader, 100)
 
 
 async def test_good_rows_are_added_and_their_first_crawls_spread_out(kept: SqlStore) -> None:
@@ -156,7 +156,7 @@ async def test_good_rows_are_added_and_their_first_crawls_spread_out(kept: SqlSt
     found = await listed(kept)
     assert [ip.name for ip in found] == ["a", "b", "c", "d", "f"]
     start = kept.database.clock.now()
-    entries = [await kept.schedule.find(targets.member_of(ip.id)) for ip in found]
+    entries = [await kept.schedule.find(franchises.member_of(ip.id)) for ip in found]
     waits = [entry and entry.next_at - start for entry in entries]
     half = timedelta(minutes=30)
     assert waits == [timedelta(0), half, None, half * 2, half * 3]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimawari.errors import BadInput
-from mimawari.watches.hot import importing
-from mimawari.watches.hot.importing import MOST_BYTES, MOST_ROWS, Parsed, parse
+from mimawari.watches.hot import import_file
+from mimawari.watches.hot.import_file import MOST_BYTES, MOST_ROWS, Parsed, parse
 
 
 def names(parsed: Parsed) -> list[str]:
@@ -252,7 +252,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=5,
 )
-WRITTEN = st.fixed_dictionaries({}, optional=dict.fromkeys((*importing.FIELDS, "colour"), VALUES))
+WRITTEN = st.fixed_dictionaries({}, optional=dict.fromkeys((*import_file.FIELDS, "colour"), VALUES))
 
 
 @given(st.lists(VALUES | WRITTEN, max_size=8), st.sampled_from([None, 1]))

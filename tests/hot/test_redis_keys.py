@@ -13,7 +13,7 @@ from mimawari.kernel.scheduler import Scheduler
 from mimawari.kernel.watch import Watches
 from mimawari.settings import DEFAULTS
 from mimawari.store.redis import RedisStore
-from mimawari.watches.hot import messages, targets, watch
+from mimawari.watches.hot import franchises, messages, watch
 from mimawari.watches.hot.models import Coverage, Crawl, Ip, NewIp, Seen, Status
 from mimawari.watches.hot.tasks import APPLY_FIRST
 
@@ -25,7 +25,7 @@ TASKS, RESULTS = "animetop:queue:tasks", "animetop:queue:results"
 async def add_ip(store: RedisStore, clock: VirtualClock) -> Ip:
     async with store.edit() as tx:
         new = NewIp(name="鬼滅の刃", keyword="鬼滅の刃")
-        (ip,) = await targets.add_ips(tx, [new], DEFAULTS, clock.now())
+        (ip,) = await franchises.add_ips(tx, [new], DEFAULTS, clock.now())
     return ip
 
 
@@ -45,13 +45,13 @@ async def test_an_ip_goes_from_the_schedule_through_the_task_queue(
     ip = await add_ip(store, clock)
     client, number = store.link.client, str(ip.id)
     seconds = await client.zscore("animetop:schedule:pending", number)
-    entry = await store.schedule.find(targets.member_of(ip.id))
+    entry = await store.schedule.find(franchises.member_of(ip.id))
     assert entry is not None
     assert seconds == pytest.approx(entry.next_at.timestamp(), abs=1e-6)
     await clock.advance(entry.next_at - clock.now())
     await Scheduler(store, clock, Watches([watch])).tick()
     [message] = await listed(store, TASKS)
-    job = await store.queue.find_live(targets.member_of(ip.id))
+    job = await store.queue.find_live(franchises.member_of(ip.id))
     assert job is not None
     created = str(int(clock.now().timestamp()))
     request = {"ipId": number, "keyword": "鬼滅の刃", "pagesOnSale": 5, "pagesSold": 5}

@@ -12,7 +12,7 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.rounds import Rounds
 from mimawari.kernel.watch import Watches
 from mimawari.store.sql import SqlStore
-from mimawari.watches.hot import rollups, targets, watch
+from mimawari.watches.hot import franchises, rollups, watch
 from mimawari.watches.hot.models import Ip
 from mimawari.watches.hot.rollups import Period, Span
 from mimawari.watches.hot.tables import alerts, changes, crawls, days, hours, items, months, weeks
@@ -174,7 +174,7 @@ async def test_what_was_kept_for_long_enough_is_forgotten(
     assert await counts() == [0, 0, 0, 0, 0, 1]
     async with store.read() as reader:
         assert (await reader.execute(select(alerts))).all() == []
-        assert await targets.find_ip(reader, ip.id) is not None
+        assert await franchises.find_ip(reader, ip.id) is not None
 
 
 @pytest.mark.parametrize(

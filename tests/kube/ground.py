@@ -26,9 +26,9 @@ from mimawari.sim.sites.youtube.programme import Programme, Shot
 from mimawari.sim.sites.youtube.site import RESOLVER, Live
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
-from mimawari.watches.streams import reads
-from mimawari.watches.streams.pods import name_pod
-from mimawari.watches.streams.reads import View
+from mimawari.watches.streams import queries
+from mimawari.watches.streams.pods.spec import name_pod
+from mimawari.watches.streams.queries import View
 from mimawari.watches.streams.sync import PENDING
 from mimawari.watches.streams.tables import events
 from tests.app.terminal import Serving, Terminal
@@ -162,7 +162,7 @@ class Stage:
     async def show(self, monitor_id: str) -> View:
         """Look at how a monitor stands."""
         async with self.store.read() as reader:
-            view = await reads.find_view(reader, monitor_id)
+            view = await queries.find_view(reader, monitor_id)
         assert view is not None
         return view
 

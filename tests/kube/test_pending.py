@@ -6,7 +6,7 @@ import pytest
 from lightkube.resources.core_v1 import Pod
 
 from mimawari.net.cluster import view_of
-from mimawari.watches.streams.pods import name_pod
+from mimawari.watches.streams.pods.spec import name_pod
 from tests.captured import on_kubernetes
 from tests.faults.world import FULL
 from tests.kube.ground import API_KEYS, Stage, stop_all

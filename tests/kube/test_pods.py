@@ -24,8 +24,8 @@ from mimawari.kernel.rights import make_token
 from mimawari.net.cluster import Cluster, Stale
 from mimawari.settings import Settings
 from mimawari.sim.sites.webhooks import KEY
-from mimawari.watches.streams.pod_runner import PodRunner
-from mimawari.watches.streams.pods import LABELS, PORT, name_pod
+from mimawari.watches.streams.pods.runner import PodRunner
+from mimawari.watches.streams.pods.spec import LABELS, PORT, name_pod
 from mimawari.watches.streams.sync import new_monitor_id
 from tests.captured import on_kubernetes
 from tests.faults.world import FULL

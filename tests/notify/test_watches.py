@@ -15,9 +15,9 @@ from mimawari.store.sql.arguments import load
 from mimawari.store.sql.tables import outbox
 from mimawari.watches import INSTALLED
 from mimawari.watches.books.mailing import Mail, MailState
-from mimawari.watches.books.tellings import tell_end
+from mimawari.watches.books.notifications import tell_end
 from mimawari.watches.hot.models import AlertKind
-from mimawari.watches.prices.alerting import AlertKind as PriceAlert
+from mimawari.watches.prices.alerts import AlertKind as PriceAlert
 from mimawari.watches.rentals import sync as rentals
 from mimawari.watches.rentals.models import Seen, Source
 

@@ -11,11 +11,12 @@ from sqlalchemy import select
 from mimawari.settings import DEFAULTS
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.tables import outbox
-from mimawari.watches.prices import alerting, products, reads
+from mimawari.watches.prices import alerts as alerting
+from mimawari.watches.prices import products, queries
 from mimawari.watches.prices.models import Found, Product
-from mimawari.watches.prices.reads import AlertsWanted
+from mimawari.watches.prices.notifications import TELLINGS
+from mimawari.watches.prices.queries import AlertsWanted
 from mimawari.watches.prices.tables import alerts
-from mimawari.watches.prices.tellings import TELLINGS
 from tests.prices.crawling import HOUR, NOON, add_product, apply, change, found
 from tests.prices.test_market import sell_many
 
@@ -183,10 +184,10 @@ async def test_a_list_calls_no_alert_open_whose_item_was_not_seen_for_a_day(
     for seen_since, count in ((NOON, 1), (NOON + HOUR, 0)):
         wanted = AlertsWanted(seen_since=seen_since, product_id=product.id, is_open=True)
         async with store.read() as reader:
-            rows = await reads.list_alerts(reader, 10, None, wanted)
-            assert len(rows) == await reads.count_alerts(reader, wanted) == count
+            rows = await queries.list_alerts(reader, 10, None, wanted)
+            assert len(rows) == await queries.count_alerts(reader, wanted) == count
             over = replace(wanted, is_open=False)
-            assert await reads.count_alerts(reader, over) == 1 - count
+            assert await queries.count_alerts(reader, over) == 1 - count
 
 
 async def bodies(store: SqlStore) -> list[dict[str, Any]]:

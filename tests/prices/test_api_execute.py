@@ -10,8 +10,8 @@ import pytest
 
 from mimawari.kernel.job import AT_ONCE, NORMAL, State
 from mimawari.kernel.signal import ENDS
-from mimawari.watches.prices import asked, products
-from mimawari.watches.prices.asked import Stage
+from mimawari.watches.prices import actions, products
+from mimawari.watches.prices.actions import Stage
 from mimawari.watches.prices.products import DETAIL, LIST
 from tests.app.ground import PATIENCE_SECONDS, check_error, check_guards
 from tests.conftest import Databases
@@ -145,8 +145,8 @@ async def test_what_a_crawl_waits_for_is_a_line_once_for_each_reason(shop: Shop)
     [job] = await shop.crawls()
     until = shop.clock.now() + HOUR / 10
     await shop.api.store.limiter.hold(LIST, until, "the site asked for a pause")
-    chosen = await asked.ask_for_crawls(shop.api.system, 1)
-    steps = asked.follow(shop.api.system, chosen, shop.clock.now() + HOUR)
+    chosen = await actions.ask_for_crawls(shop.api.system, 1)
+    steps = actions.follow(shop.api.system, chosen, shop.clock.now() + HOUR)
     found = await asyncio.wait_for(anext(steps), PATIENCE_SECONDS)
     await steps.aclose()
     assert (found.stage, found.asked.job_id, found.next_at) == (Stage.WAITING, job.id, until)
@@ -265,11 +265,11 @@ async def test_a_crawl_that_failed_is_told_and_no_error_of_the_others(
 
 async def test_a_crawl_that_will_never_be_tried_again_is_told_too(shop: Shop) -> None:
     await shop.add()
-    asked = (await shop.http.post("/api/crawl/execute?wait=false")).json()
+    actions = (await shop.http.post("/api/crawl/execute?wait=false")).json()
     await shop.end_crawls(State.PERMANENT_FAIL)
-    assert asked["crawls"][0]["state"] == "waiting"
+    assert actions["crawls"][0]["state"] == "waiting"
     [crawl] = (await shop.follow())[-1]["crawls"]
-    assert crawl["jobId"] != asked["crawls"][0]["jobId"]
+    assert crawl["jobId"] != actions["crawls"][0]["jobId"]
     assert crawl["state"] == "done"
 
 
@@ -297,7 +297,7 @@ async def test_a_product_that_is_removed_meanwhile_is_told(shop: Shop) -> None:
     [crawl] = response.json()["crawls"]
     assert (crawl["state"], crawl["reason"]) == (
         "failed",
-        asked.REMOVED,
+        actions.REMOVED,
     )
 
 

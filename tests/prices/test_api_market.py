@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mimawari.settings import DEFAULTS
-from mimawari.watches.prices import alerting, reads
+from mimawari.watches.prices import alerts, queries
 from tests.app.ground import check_error
 from tests.prices.api_ground import Shop
 from tests.prices.crawling import HOUR, NOON, apply, change, found
@@ -125,7 +125,7 @@ async def sell_later(shop: Shop, external_id: str, price: int) -> None:
     store = shop.api.store
     await shop.clock.advance(timedelta(days=1))
     async with store.read() as reader:
-        product = await reads.find_known(reader, 1)
+        product = await queries.find_known(reader, 1)
     await apply(store, product, 20, found(external_id, price, sold=True))
     await sell(store, external_id, price, NOON + timedelta(days=1))
 
@@ -152,11 +152,11 @@ async def alert(shop: Shop, hours: float, **setting: Any) -> None:
     """Change what is told, and look at what is on sale."""
     store = shop.api.store
     async with store.read() as reader:
-        product = await reads.find_known(reader, 1)
+        product = await queries.find_known(reader, 1)
     await change(store, product, **setting)
     async with store.edit() as tx:
-        known = await reads.find_known(tx, 1)
-        await alerting.sync_alerts(tx, known, DEFAULTS, NOON + hours * HOUR)
+        known = await queries.find_known(tx, 1)
+        await alerts.sync_alerts(tx, known, DEFAULTS, NOON + hours * HOUR)
 
 
 async def test_alerts_are_listed_newest_first_and_open_ones_with_their_product(

@@ -1,6 +1,6 @@
 """How a day's prices are drawn."""
 
-from mimawari.watches.prices.cli_market import draw
+from mimawari.watches.prices.cli.market import draw
 from mimawari.watches.prices.figures import Figures
 
 

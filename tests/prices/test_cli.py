@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from mimawari.kernel.clock import RealClock
 from mimawari.settings import DEFAULTS
 from mimawari.store.sql import SqlStore
-from mimawari.watches.prices import alerting, products
+from mimawari.watches.prices import alerts, products
 from mimawari.watches.prices.models import Product
 from tests.app.filled import Behind
 from tests.app.screen import Screen
@@ -46,7 +46,7 @@ async def tell(store: SqlStore, product: Product, now: datetime) -> None:
     async with store.edit() as tx:
         known = await products.find_product(tx, product.id)
         assert known is not None
-        await alerting.sync_alerts(tx, known, DEFAULTS, now)
+        await alerts.sync_alerts(tx, known, DEFAULTS, now)
 
 
 @pytest.fixture(scope="module")

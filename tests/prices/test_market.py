@@ -13,7 +13,7 @@ from sqlalchemy import select
 from mimawari.columns.stamps import write_stamp
 from mimawari.settings import DEFAULTS
 from mimawari.store.sql import SqlStore
-from mimawari.watches.prices import figures, ledger, market, sync
+from mimawari.watches.prices import daily_sales, figures, market, sync
 from mimawari.watches.prices.market import Market
 from mimawari.watches.prices.models import Product
 from mimawari.watches.prices.tables import sightings
@@ -29,7 +29,7 @@ async def worth(
 ) -> Market:
     """Read what a product is worth, and see that every day's sales are packed as they are."""
     async with store.read() as reader:
-        packed = await ledger.list_days(reader, product.id, 0)
+        packed = await daily_sales.list_days(reader, product.id, 0)
         query = select(sightings).where(sightings.c.sold_quarter.is_not(None))
         rows = (await reader.execute(query)).all()
         found = await market.find_market(
@@ -37,7 +37,7 @@ async def worth(
         )
     there = Counter((row.sold_quarter // 96, row.sold_yen, row.sold_after_hours) for row in rows)
     assert there == Counter(
-        (one.day, price, None if hours == ledger.UNKNOWN else hours)
+        (one.day, price, None if hours == daily_sales.UNKNOWN else hours)
         for one in packed
         for price, hours in zip(one.prices, one.hours, strict=True)
     )

@@ -18,7 +18,7 @@ from mimawari.settings import DEFAULTS
 from mimawari.sim.sites.yahoo_realestate.site import Rentals
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
-from mimawari.watches.rentals import reads, watch
+from mimawari.watches.rentals import queries, watch
 from tests.app.terminal import PATIENCE_SECONDS, Said, Terminal
 from tests.ready import lay_tables
 from tests.rentals.scene import ADDRESS, AREA
@@ -35,13 +35,13 @@ async def test_an_id_is_cut_and_found_alike_on_every_engine(
 ) -> None:
     await keep(store, clock.now(), *map(on_list, (FIRST, SECOND, LARGE, BELOW, OTHER)))
     async with store.read() as reader:
-        assert await reads.find_id_length(reader, [FIRST]) == 11
-        assert await reads.find_id_length(reader, [OTHER]) == 1
-        assert await reads.find_id_length(reader, []) == 0
+        assert await queries.find_id_length(reader, [FIRST]) == 11
+        assert await queries.find_id_length(reader, [OTHER]) == 1
+        assert await queries.find_id_length(reader, []) == 0
         for prefix, found in (("a", [FIRST, SECOND]), ("_", [BELOW]), ("A", [LARGE]), ("%", [])):
-            rows = await reads.list_by_prefix(reader, prefix, 9)
+            rows = await queries.list_by_prefix(reader, prefix, 9)
             assert [row.property_id for row in rows] == found
-        assert len(await reads.list_by_prefix(reader, "a", 1)) == 1
+        assert len(await queries.list_by_prefix(reader, "a", 1)) == 1
 
 
 class Office:

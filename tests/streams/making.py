@@ -4,7 +4,7 @@ from typing import Any
 
 from mimawari.media.findings import Findings, Span, Track
 from mimawari.media.playlist import Piece, Playlist, Segment
-from mimawari.watches.streams.sensing import Seen
+from mimawari.watches.streams.intervals import Seen
 
 TARGET = 2.0
 FRAME = 0.04

@@ -23,13 +23,13 @@ from mimawari.sim.sites.youtube.programme import Programme, Shot, Upset
 from mimawari.sim.sites.youtube.site import Live
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
-from mimawari.watches.streams import asked, reads, sync, watch
-from mimawari.watches.streams.asked import Client
-from mimawari.watches.streams.asking import MonitorIn
+from mimawari.watches.streams import actions, queries, sync, watch
+from mimawari.watches.streams.actions import Client
+from mimawari.watches.streams.deliveries import WebhookDestination
 from mimawari.watches.streams.models import Monitor, State
-from mimawari.watches.streams.posting import WebhookDestination
-from mimawari.watches.streams.reads import Sending, View
+from mimawari.watches.streams.queries import Sending, View
 from mimawari.watches.streams.runner import member_of
+from mimawari.watches.streams.schemas.requests import MonitorIn
 
 EVENING = datetime(2026, 6, 1, 11, tzinfo=UTC)
 """Eight in the evening in Tokyo."""
@@ -87,7 +87,7 @@ class Scene:
                 "metadata": {"channel_name": "星くず", "custom_data": {"n": 1}},
             }
         )
-        return await asked.add(self, body, Client(name="test", is_counted=False))
+        return await actions.add(self, body, Client(name="test", is_counted=False))
 
     def order(self, part: str = "live", **order: Any) -> int:
         """Have a site misbehave, and return the number of the order."""
@@ -141,7 +141,7 @@ class Scene:
 
     async def show(self, monitor: Monitor) -> View:
         """Show how a monitor stands."""
-        return await asked.find(self, monitor.id)
+        return await actions.find(self, monitor.id)
 
     async def state(self, monitor: Monitor) -> State:
         """Show what a monitor that is not over goes on from."""
@@ -153,7 +153,7 @@ class Scene:
     async def sendings(self, monitor: Monitor) -> list[Sending]:
         """List what is kept of what was told, oldest first."""
         async with self.store.read() as reader:
-            found, _ = await reads.list_events(reader, monitor.id, 500, 0)
+            found, _ = await queries.list_events(reader, monitor.id, 500, 0)
         return list(found)[::-1]
 
     async def is_scheduled(self, monitor: Monitor) -> bool:

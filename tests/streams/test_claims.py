@@ -17,11 +17,12 @@ from mimawari.ids import new_id
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.rights import make_token
 from mimawari.store.sql import SqlStore
-from mimawari.watches.streams import claiming, sync
-from mimawari.watches.streams.assigning import TEND
+from mimawari.watches.streams import sync
+from mimawari.watches.streams.errors import Fenced
 from mimawari.watches.streams.models import Config, Monitor, Status
-from mimawari.watches.streams.pods import name_pod
-from mimawari.watches.streams.refusals import Fenced
+from mimawari.watches.streams.pods import claims
+from mimawari.watches.streams.pods.assignments import TEND
+from mimawari.watches.streams.pods.spec import name_pod
 from mimawari.watches.streams.tables import monitors
 from tests.app.ground import check_error
 from tests.conftest import Databases
@@ -176,7 +177,7 @@ async def test_a_monitor_is_given_to_its_own_pod_only(pods: Pods) -> None:
     check_error(await pods.claim("mon-unknown", "x"), 403, "FORBIDDEN")
     with pytest.raises(Fenced, match=f"is given to {name_pod(monitor_id)}, not to another"):
         async with pods.desk.api.store.edit() as tx:
-            await claiming.claim(tx, monitor_id, "another")
+            await claims.claim(tx, monitor_id, "another")
 
 
 async def test_of_a_monitor_that_is_over_nothing_is_taken_and_nobody_has_it(pods: Pods) -> None:
@@ -262,14 +263,14 @@ async def test_the_fence_holds_on_every_engine(store: SqlStore, clock: VirtualCl
     versions = []
     for _ in range(2):
         async with store.edit() as tx:
-            versions.append((await claiming.claim(tx, monitor.id, "pod")).version)
+            versions.append((await claims.claim(tx, monitor.id, "pod")).version)
     assert versions == [1, 2]
 
     async def report(version: int) -> bool:
         await clock.advance(timedelta(0))
         try:
             async with store.edit() as tx:
-                await claiming.pass_fence(tx, monitor.id, version, new_id())
+                await claims.pass_fence(tx, monitor.id, version, new_id())
         except Fenced:
             return False
         return True

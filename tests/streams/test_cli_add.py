@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimawari.watches.streams.asking import ConfigIn
-from mimawari.watches.streams.cli_add import OPTIONS, parse_time
+from mimawari.watches.streams.cli.add import OPTIONS, parse_time
+from mimawari.watches.streams.schemas.requests import ConfigIn
 from tests.app.screen import Screen
 from tests.streams.cli_ground import CALLBACK, TOKYO, VIDEO
 

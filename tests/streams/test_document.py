@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from mimawari.net.webhook import EVENT_ID, SIGNATURE, TIMESTAMP, sign
-from mimawari.watches.streams.asking import ConfigIn
-from mimawari.watches.streams.cli_add import OPTIONS
+from mimawari.watches.streams.cli.add import OPTIONS
+from mimawari.watches.streams.deliveries import AGAIN_AFTER
 from mimawari.watches.streams.models import EventType, Status
-from mimawari.watches.streams.posting import AGAIN_AFTER
+from mimawari.watches.streams.schemas.requests import ConfigIn
 
 PAGE = (Path(__file__).parents[2] / "docs" / "streams.md").read_text("utf-8")
 KEY, NOW = "鍵".encode(), 1_790_000_000

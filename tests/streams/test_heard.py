@@ -8,9 +8,9 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.media.findings import Findings, Loudness
 from mimawari.media.timeline import Place
 from mimawari.store.sql import SqlStore
-from mimawari.watches.streams import reads, sensing, sync
+from mimawari.watches.streams import intervals, queries, sync
+from mimawari.watches.streams.intervals import Seen
 from mimawari.watches.streams.models import Heard, Monitor, State, Status, Step, StreamStatus
-from mimawari.watches.streams.sensing import Seen
 from mimawari.watches.streams.sync import HEARD_FOR
 from tests.streams.making import segment, track
 from tests.streams.scene import EVENING, Scene, at
@@ -32,23 +32,23 @@ def state_at(end: float, heard: float | None = None) -> State:
 
 
 def test_it_is_measured_first_and_then_each_ten_seconds_or_when_a_programme_begins_anew() -> None:
-    assert sensing.is_to_hear(state_at(0.0))
-    assert not sensing.is_to_hear(state_at(12.0, heard=2.5))
-    assert sensing.is_to_hear(state_at(12.5, heard=2.5))
-    assert sensing.is_to_hear(state_at(1.0, heard=400.0))
+    assert intervals.is_to_hear(state_at(0.0))
+    assert not intervals.is_to_hear(state_at(12.0, heard=2.5))
+    assert intervals.is_to_hear(state_at(12.5, heard=2.5))
+    assert intervals.is_to_hear(state_at(1.0, heard=400.0))
 
 
 def test_what_is_kept_is_how_loud_the_segment_was_and_up_to_when() -> None:
-    state, heard = sensing.hear(state_at(4.0), seen(-20.0, -20.0))
+    state, heard = intervals.hear(state_at(4.0), seen(-20.0, -20.0))
     assert heard == Heard(at=at(4), lufs=-20.0)
     assert state.heard_seconds == 4.0
-    assert sensing.hear(state, seen(-20.0)) == (state, None)
+    assert intervals.hear(state, seen(-20.0)) == (state, None)
 
 
 def test_silence_is_as_quiet_as_can_be_and_what_has_no_sound_is_nothing() -> None:
-    _, heard = sensing.hear(state_at(4.0), seen(-70.0))
+    _, heard = intervals.hear(state_at(4.0), seen(-70.0))
     assert heard == Heard(at=at(4), lufs=-70.0)
-    assert sensing.hear(state_at(4.0), seen()) == (state_at(4.0), None)
+    assert intervals.hear(state_at(4.0), seen()) == (state_at(4.0), None)
 
 
 async def keep(store: SqlStore, monitor: Monitor, *heard: Heard) -> None:
@@ -79,8 +79,8 @@ async def test_the_last_hours_are_kept_of_each_monitor_and_the_same_moment_once(
     new = Heard(at=at(10) + HEARD_FOR, lufs=-30.25)
     await keep(store, first, replace(old[1], lufs=-21.0), new)
     async with store.read() as reader:
-        assert await reads.list_heard(reader, first.id) == [replace(old[1], lufs=-21.0), new]
-        assert await reads.list_heard(reader, other.id) == old
+        assert await queries.list_heard(reader, first.id) == [replace(old[1], lufs=-21.0), new]
+        assert await queries.list_heard(reader, other.id) == old
 
 
 async def test_a_real_stream_is_heard_each_ten_seconds(scene: Scene) -> None:
@@ -88,7 +88,7 @@ async def test_a_real_stream_is_heard_each_ten_seconds(scene: Scene) -> None:
     monitor = await scene.add()
     await scene.pass_time(45)
     async with scene.store.read() as reader:
-        heard = await reads.list_heard(reader, monitor.id)
+        heard = await queries.list_heard(reader, monitor.id)
     assert len(heard) in {4, 5}
     assert all(
         timedelta(seconds=8) <= two.at - one.at <= timedelta(seconds=16)

@@ -22,7 +22,7 @@ from mimawari.kernel.rights import find_holder, make_token
 from mimawari.kernel.values import Limit
 from mimawari.sites.youtube import SITE
 from mimawari.watches.streams.outside import CHECK, RESOLVE
-from mimawari.watches.streams.pods import name_pod
+from mimawari.watches.streams.pods.spec import name_pod
 from tests.app.ground import check_error
 from tests.conftest import Databases
 from tests.sim.ground import serve

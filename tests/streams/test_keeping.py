@@ -13,9 +13,9 @@ from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.watch import Watches
 from mimawari.settings import DEFAULTS, Settings
 from mimawari.store.sql import SqlStore
-from mimawari.watches.streams import asked, reads, sync, watch
-from mimawari.watches.streams.asked import Client
-from mimawari.watches.streams.asking import MonitorIn
+from mimawari.watches.streams import actions, queries, sync, watch
+from mimawari.watches.streams.actions import Client
+from mimawari.watches.streams.errors import Duplicate, TooMany
 from mimawari.watches.streams.models import (
     ACTIVE,
     Config,
@@ -30,7 +30,7 @@ from mimawari.watches.streams.models import (
     StreamStatus,
     Window,
 )
-from mimawari.watches.streams.refusals import Duplicate, TooMany
+from mimawari.watches.streams.schemas.requests import MonitorIn
 from tests.streams.scene import CALLBACK, EVENING, HOST, VIDEO, at
 
 STREAM = f"https://www.youtube.com/watch?v={VIDEO}"
@@ -103,18 +103,18 @@ async def keep_step(store: SqlStore, monitor: Monitor, found: Step) -> bool:
         return await sync.keep_step(tx, monitor, found, at(9), ZONE)
 
 
-async def view(store: SqlStore, monitor: Monitor) -> reads.View:
+async def view(store: SqlStore, monitor: Monitor) -> queries.View:
     """Show a monitor."""
     async with store.read() as reader:
-        found = await reads.find_view(reader, monitor.id)
+        found = await queries.find_view(reader, monitor.id)
     assert found is not None
     return found
 
 
-async def events(store: SqlStore, monitor: Monitor) -> list[reads.Sending]:
+async def events(store: SqlStore, monitor: Monitor) -> list[queries.Sending]:
     """List what is to be told, oldest first."""
     async with store.read() as reader:
-        return list((await reads.list_events(reader, monitor.id, 50, 0))[0])[::-1]
+        return list((await queries.list_events(reader, monitor.id, 50, 0))[0])[::-1]
 
 
 def notice(seconds: float, **data: Any) -> Notice:
@@ -247,7 +247,7 @@ async def test_of_many_who_ask_for_one_stream_at_once_one_gets_it(
     store: SqlStore, clock: VirtualClock
 ) -> None:
     system = ground(store, clock)
-    asking = [asked.add(system, wanted(), CLIENT) for _ in range(10)]
+    asking = [actions.add(system, wanted(), CLIENT) for _ in range(10)]
     made = await asyncio.gather(*asking, return_exceptions=True)
     assert sorted(type(one).__name__ for one in made) == ["Duplicate"] * 9 + ["Monitor"]
 
@@ -256,7 +256,7 @@ async def test_of_many_who_ask_at_once_as_many_get_in_as_there_is_room_for(
     store: SqlStore, clock: VirtualClock
 ) -> None:
     system = ground(store, clock, streams_most=3)
-    asking = [asked.add(system, wanted(f"video-{n:05}"), CLIENT) for n in range(8)]
+    asking = [actions.add(system, wanted(f"video-{n:05}"), CLIENT) for n in range(8)]
     made = await asyncio.gather(*asking, return_exceptions=True)
     assert sum(isinstance(one, Monitor) for one in made) == 3
     refused = [one for one in made if isinstance(one, TooMany)]
@@ -268,12 +268,12 @@ async def test_who_is_counted_adds_ten_a_minute(store: SqlStore, clock: VirtualC
     system = ground(store, clock)
     client = replace(CLIENT, is_counted=True)
     for number in range(10):
-        await asked.add(system, wanted(f"video-{number:05}"), client)
+        await actions.add(system, wanted(f"video-{number:05}"), client)
     with pytest.raises(TooMany) as refused:
-        await asked.add(system, wanted(), client)
+        await actions.add(system, wanted(), client)
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
-    await asked.add(system, wanted(), replace(client, name="another"))
+    await actions.add(system, wanted(), replace(client, name="another"))
     with pytest.raises(Duplicate):
-        await asked.add(system, wanted(), replace(client, name="another"))
+        await actions.add(system, wanted(), replace(client, name="another"))
     await clock.advance(timedelta(minutes=1))
-    await asked.add(system, wanted("video-later"), client)
+    await actions.add(system, wanted("video-later"), client)

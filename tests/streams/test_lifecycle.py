@@ -1,7 +1,7 @@
 """A monitor's life as §8.2 to §8.4 draw it: what ends it, and that nothing of it is left."""
 
 from mimawari.sim.sites.youtube.programme import Shot, Upset
-from mimawari.watches.streams import asked
+from mimawari.watches.streams import actions
 from mimawari.watches.streams.models import Status
 from tests.streams.scene import LEAST, RESOLVER, Scene, at
 
@@ -31,7 +31,7 @@ async def test_8_2_monitoring_becomes_stopped_by_request_and_nobody_is_told(scen
     scene.put(starts_at=at(-60))
     monitor = await scene.add()
     await scene.pass_time(5)
-    view = await asked.stop(scene, monitor.id)
+    view = await actions.stop(scene, monitor.id)
     assert (view.monitor.status, view.ended_at) == (Status.STOPPED, at(5))
     await scene.pass_time(60)
     assert scene.told() == ["stream.started"]
@@ -41,7 +41,7 @@ async def test_8_2_waiting_becomes_stopped_by_request(scene: Scene) -> None:
     scene.put(starts_at=at(1000))
     monitor = await scene.add()
     await scene.pass_time(5)
-    await asked.stop(scene, monitor.id)
+    await actions.stop(scene, monitor.id)
     await scene.pass_time(300)
     assert scene.times(RESOLVER) == [0]
     assert (await scene.show(monitor)).monitor.status is Status.STOPPED
@@ -52,7 +52,7 @@ async def test_8_2_one_that_is_over_stays_as_it_ended_when_it_is_stopped(scene: 
     monitor = await scene.add()
     await scene.pass_time(20)
     ended = await scene.show(monitor)
-    again = await asked.stop(scene, monitor.id)
+    again = await actions.stop(scene, monitor.id)
     assert again == ended
     assert again.monitor.status is Status.COMPLETED
 
@@ -61,7 +61,7 @@ async def test_8_2_a_stopped_stream_may_be_monitored_again_from_its_start(scene:
     scene.put(starts_at=at(-60))
     first = await scene.add()
     await scene.pass_time(5)
-    await asked.stop(scene, first.id)
+    await actions.stop(scene, first.id)
     second = await scene.add()
     await scene.pass_time(5)
     assert second.id > first.id
@@ -74,7 +74,7 @@ async def test_8_3_what_was_told_before_a_stop_is_sent_after_it(scene: Scene) ->
     scene.order("hooks", do="status", code=503, times=1)
     monitor = await scene.add()
     await scene.pass_time(0.5)
-    await asked.stop(scene, monitor.id)
+    await actions.stop(scene, monitor.id)
     await scene.pass_time(5)
     assert scene.told() == ["stream.started"]
 
@@ -85,7 +85,7 @@ async def test_8_4_whatever_ended_it_nothing_of_a_monitor_runs_on(scene: Scene) 
     scene.put(starts_at=at(-60), video_id="stopped-123")
     monitors = [await scene.add(), await scene.add("completed-1"), await scene.add("stopped-123")]
     await scene.pass_time(20)
-    await asked.stop(scene, monitors[2].id)
+    await actions.stop(scene, monitors[2].id)
     views = [await scene.show(one) for one in monitors]
     assert [one.monitor.status for one in views] == ["error", "completed", "stopped"]
     asked_before = len(scene.seen("/"))

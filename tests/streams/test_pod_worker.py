@@ -29,8 +29,8 @@ from mimawari.sim.sites.youtube.site import RESOLVER, Live
 from mimawari.sim.world import World
 from mimawari.sites.youtube import SITE
 from mimawari.watches.streams import watch
-from mimawari.watches.streams.pod import PodWorker
-from mimawari.watches.streams.pods import name_pod
+from mimawari.watches.streams.pods.process import PodWorker
+from mimawari.watches.streams.pods.spec import name_pod
 from tests.app.ground import Api, open_api
 from tests.conftest import Databases
 from tests.faults.world import running_site

@@ -8,12 +8,12 @@ import structlog
 
 from mimawari.errors import StoreDown
 from mimawari.kernel.values import Entry
-from mimawari.watches.streams import asked, sync
+from mimawari.watches.streams import actions, sync
 from mimawari.watches.streams.models import Monitor, Status
-from mimawari.watches.streams.opening import look_after
 from mimawari.watches.streams.outside import CHECK
-from mimawari.watches.streams.reconciling import Reconciler, Report
+from mimawari.watches.streams.reconciliation import Reconciler, Report
 from mimawari.watches.streams.runner import JobRunner, member_of
+from mimawari.watches.streams.startup import look_after
 from tests.streams.scene import VIDEO, Scene, at
 
 SECOND = timedelta(seconds=1)
@@ -141,7 +141,7 @@ async def test_10_4_one_that_was_ended_meanwhile_is_not_set_to_error(scene: Scen
 
     class Slow(JobRunner):
         async def list(self) -> frozenset[str]:
-            await asked.stop(scene, monitor.id)
+            await actions.stop(scene, monitor.id)
             return frozenset()
 
     report = await compare(scene, Slow(scene.store, scene.clock))
@@ -151,7 +151,7 @@ async def test_10_4_one_that_was_ended_meanwhile_is_not_set_to_error(scene: Scen
 
 async def test_10_4_zombie_is_removed(scene: Scene) -> None:
     monitor = await watched(scene)
-    await asked.stop(scene, monitor.id)
+    await actions.stop(scene, monitor.id)
     await run_beside(scene, monitor.id)
     report = await compare(scene)
     assert report == Report(running=1, zombies=[monitor.id])
@@ -207,7 +207,7 @@ async def test_10_4_one_that_cannot_be_put_right_does_not_keep_others_from_it(
 ) -> None:
     first = await watched(scene)
     second = sync.new_monitor_id()
-    await asked.stop(scene, first.id)
+    await actions.stop(scene, first.id)
 
     class Stuck(JobRunner):
         async def list(self) -> frozenset[str]:

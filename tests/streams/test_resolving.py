@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from mimawari.sites.youtube import Answer, LiveStatus, Trouble
-from mimawari.watches.streams import resolving
+from mimawari.watches.streams import resolution
 from mimawari.watches.streams.models import Source
-from mimawari.watches.streams.resolving import Standing, heed
+from mimawari.watches.streams.resolution import Standing, heed
 from tests.streams.scene import EVENING, at
 
 MANIFEST = "https://origin.test/master.m3u8"
@@ -82,8 +82,8 @@ def test_a_live_stream_is_asked_for_again_in_five_minutes_and_not_within_a_momen
     assert standings == [Standing.LIVE]
     assert (source.manifest_url, source.title) == (MANIFEST, "夜の配信")
     assert source.ask_at == at(300)
-    assert not resolving.may_ask(source, at(14))
-    assert resolving.may_ask(source, at(15))
+    assert not resolution.may_ask(source, at(14))
+    assert resolution.may_ask(source, at(15))
 
 
 def test_what_was_said_before_is_not_forgotten_by_an_answer_that_says_less() -> None:
@@ -97,8 +97,8 @@ def test_an_address_is_good_for_as_long_as_it_says_and_renewed_ten_minutes_befor
     answer = Answer(live_status=LiveStatus.LIVE, manifest_url=f"{MANIFEST}?expire={expire}")
     source, _ = hear(answer)
     assert source.good_until == at(21_600)
-    assert not resolving.is_expiring(source, at(20_999))
-    assert resolving.is_expiring(source, at(21_000))
+    assert not resolution.is_expiring(source, at(20_999))
+    assert resolution.is_expiring(source, at(21_000))
 
 
 def test_an_address_that_says_nothing_of_it_is_good_for_five_hours() -> None:

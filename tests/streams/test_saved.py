@@ -17,7 +17,7 @@ from mimawari.watches.streams.models import (
     Told,
     Window,
 )
-from mimawari.watches.streams.saved import parse_config, parse_state, write_config, write_state
+from mimawari.watches.streams.state import parse_config, parse_state, write_config, write_state
 from tests.streams.scene import EVENING, at
 
 MOMENTS = st.integers(0, 10**15).map(lambda us: EVENING + timedelta(microseconds=us))

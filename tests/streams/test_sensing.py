@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mimawari.media.findings import Findings, Loudness, Track
 from mimawari.media.timeline import Run
-from mimawari.watches.streams import sensing
+from mimawari.watches.streams import intervals
 from mimawari.watches.streams.models import (
     Config,
     EventType,
@@ -43,8 +43,8 @@ class Showing:
     def show(self, found: Findings, **given: Any) -> None:
         """Show a segment."""
         one = seen(self.number, found, **given)
-        placed = sensing.place(self.state, one)
-        sensed = sensing.sense(self.config, placed, one, at(1000 + self.number))
+        placed = intervals.place(self.state, one)
+        sensed = intervals.sense(self.config, placed, one, at(1000 + self.number))
         self.state = sensed.state
         self.told += sensed.notices
         self.stats.append(sensed.stats)
@@ -278,9 +278,9 @@ def test_sound_within_its_bounds_and_nothing_but_silence_are_no_matter_of_loudne
 
 
 def test_a_picture_comes_along_only_where_asked_for() -> None:
-    assert not sensing.look_for(SHORT, State()).has_snapshot
+    assert not intervals.look_for(SHORT, State()).has_snapshot
     config = Config(blackout_threshold_sec=6, snapshot=True)
-    assert sensing.look_for(config, State()).has_snapshot
+    assert intervals.look_for(config, State()).has_snapshot
     stream = Showing(config=config)
     stream.dark(3, snapshot=b"\xff\xd8")
     stream.good()
@@ -291,7 +291,7 @@ def test_a_picture_comes_along_only_where_asked_for() -> None:
 
 def test_only_what_is_on_is_looked_for() -> None:
     heard = State(heard_seconds=0.0)
-    look = sensing.look_for(Config(silence_db_threshold=-40.0, bars_threshold_sec=5), heard)
+    look = intervals.look_for(Config(silence_db_threshold=-40.0, bars_threshold_sec=5), heard)
     assert (look.silence_db, look.has_bars) == (-40.0, True)
     assert [look.has_freeze, look.has_loudness, look.has_snapshot] == [False] * 3
 

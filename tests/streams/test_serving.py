@@ -17,7 +17,7 @@ from mimawari.sim.sites.youtube.site import RESOLVER, Live
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
-from mimawari.watches.streams import reads, sync
+from mimawari.watches.streams import queries, sync
 from mimawari.watches.streams.models import Config, Monitor, Status
 from mimawari.watches.streams.runner import place
 from tests.app.ground import check_error, until
@@ -71,7 +71,7 @@ def monitor_of(callback_url: str, status: Status) -> Monitor:
 async def status_of(store: SqlStore, monitor: Monitor) -> str:
     """Tell how a monitor stands."""
     async with store.read() as reader:
-        view = await reads.find_view(reader, monitor.id)
+        view = await queries.find_view(reader, monitor.id)
     assert view is not None
     return str(view.monitor.status)
 

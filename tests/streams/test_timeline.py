@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimawari.media.findings import Findings, Loudness, Span, Track
-from mimawari.watches.streams.drawing import OK, draw, draw_axis, lay
-from mimawari.watches.streams.probing import BLACK, SILENT, UNSEEN, Bad, Part, Probing, join
+from mimawari.watches.streams.probe.drawing import OK, draw, draw_axis, lay
+from mimawari.watches.streams.probe.timeline import BLACK, SILENT, UNSEEN, Bad, Part, Probing, join
 
 
 def spans(*pairs: tuple[float, float]) -> list[Span]:

@@ -15,9 +15,9 @@ from mimawari.net.webhook import EVENT_ID, SIGNATURE, TEST, TIMESTAMP
 from mimawari.sim.sites.webhooks import KEY
 from mimawari.sim.sites.youtube.programme import Shot
 from mimawari.store.sql.tables import attempts, outbox
+from mimawari.watches.streams.deliveries import WebhookDestination
 from mimawari.watches.streams.models import Status
-from mimawari.watches.streams.posting import WebhookDestination
-from mimawari.watches.streams.testing import send_test
+from mimawari.watches.streams.webhook_test import send_test
 from tests.streams.scene import ADDRESS, EVENING, OTHER, Scene, at
 
 HOOK = "/hooks/seen"

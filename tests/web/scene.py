@@ -10,12 +10,11 @@ from mimawari.kernel.job import End, NewJob, State, Want
 from mimawari.kernel.values import BreakerPolicy, Delivery
 from mimawari.watches.books.jobs import add_job
 from mimawari.watches.books.models import Search
+from mimawari.watches.hot.franchises import add_ips
 from mimawari.watches.hot.models import NewIp
-from mimawari.watches.hot.targets import add_ips
 from mimawari.watches.prices.models import Setting
 from mimawari.watches.prices.products import add_product
-from mimawari.watches.streams import asked, sync
-from mimawari.watches.streams.asking import ConfigIn, MonitorIn
+from mimawari.watches.streams import actions, sync
 from mimawari.watches.streams.models import (
     EventType,
     Heard,
@@ -31,6 +30,7 @@ from mimawari.watches.streams.models import (
     Told,
 )
 from mimawari.watches.streams.models import State as MonitorState
+from mimawari.watches.streams.schemas.requests import ConfigIn, MonitorIn
 from tests.web.notified import notify_somebody
 
 HOSTILE = '<script>alert(1)</script>" onload="x'
@@ -64,7 +64,7 @@ async def add_monitor(
         config=ConfigIn(**config),
         metadata={"note": HOSTILE},
     )
-    return await asked.add(system, given, asked.Client(name="test", is_counted=False))
+    return await actions.add(system, given, actions.Client(name="test", is_counted=False))
 
 
 def notice(kind: EventType, at: datetime, **facts: Any) -> Notice:
@@ -169,7 +169,7 @@ async def fill(system: System) -> None:
     await keep(system, late, status=Status.WAITING, stream=StreamStatus.UPCOMING)
     over = await add_monitor(system, 3)
     await keep(system, over, notice(EventType.STARTED, now), title=HOSTILE)
-    await asked.stop(system, over.id)
+    await actions.stop(system, over.id)
     await end_jobs(system, State.FAILED, State.DONE, page=HOSTILE.encode())
     await notify_somebody(system)
     await settle_events(system, delivered=False, reason=f"no {HOSTILE}", exchange=SAID)

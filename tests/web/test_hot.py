@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.watches.hot import alerting, rollups, targets
+from mimawari.watches.hot import alerts, franchises, rollups
 from mimawari.watches.hot.models import AlertKind, Finding, Ip, NewIp
 from mimawari.watches.hot.rollups import Period
 from tests.conftest import Databases
@@ -36,7 +36,7 @@ class Site:
     async def find(self, ip_id: int) -> Ip | None:
         """Find an IP as it is kept."""
         async with self.hot.api.store.read() as reader:
-            return await targets.find_ip(reader, ip_id)
+            return await franchises.find_ip(reader, ip_id)
 
     async def alert(self, ip_id: int, kind: AlertKind = AlertKind.SURGE) -> None:
         """Have an alert opened."""
@@ -44,7 +44,7 @@ class Site:
         assert ip is not None
         finding = Finding(kind=kind, value=2.5, threshold=2, samples=33)
         async with self.hot.api.store.edit() as tx:
-            await alerting.sync_alerts(tx, ip, [finding], self.hot.clock.now())
+            await alerts.sync_alerts(tx, ip, [finding], self.hot.clock.now())
 
     async def download(self, path: str) -> list[dict[str, str]]:
         """Take a file and read it as a spreadsheet does."""
@@ -198,7 +198,7 @@ async def test_an_ip_is_changed_paused_crawled_and_removed(site: Site) -> None:
     assert (changed.name, changed.active) == ("蒼の灯台", False)
     assert (await browser.send(f"{path}/switch", active="true")).status_code == 303
     assert (await browser.send(f"{path}/crawl")).headers["location"] == path
-    live = await site.hot.api.store.queue.find_live(targets.member_of(ip_id))
+    live = await site.hot.api.store.queue.find_live(franchises.member_of(ip_id))
     assert live is not None
     assert "waits for a free worker" in await site.see(path)
     assert (await browser.send(f"{path}/remove")).headers["location"] == "/hot/ips"

@@ -12,7 +12,7 @@ import pytest
 
 from mimawari.kernel.clock import VirtualClock
 from mimawari.settings import DEFAULTS
-from mimawari.watches.prices import alerting, products
+from mimawari.watches.prices import alerts, products
 from mimawari.watches.prices.models import Product, SellerType, Setting
 from tests.conftest import Databases
 from tests.prices.crawling import CAPPED, HOUR, NOON, add_product, apply, change, found
@@ -58,7 +58,7 @@ class Site:
         for number, price in enumerate(SOLD_YEN):
             await sell(self.store, f"s{number}", price, NOON + number * HOUR)
         async with self.store.edit() as tx:
-            await alerting.sync_alerts(tx, product, DEFAULTS, NOON)
+            await alerts.sync_alerts(tx, product, DEFAULTS, NOON)
         return product
 
     async def download(self, path: str) -> list[dict[str, str]]:
@@ -290,7 +290,7 @@ async def test_hostile_texts_stay_text(site: Site) -> None:
     await apply(site.store, product, 1, found("a", 900, **hostile), found("b", 1, **hostile))
     async with site.store.edit() as tx:
         await products.change_product(tx, product.id, HOSTILE, product.setting, NOON)
-        await alerting.sync_alerts(tx, product, DEFAULTS, NOON)
+        await alerts.sync_alerts(tx, product, DEFAULTS, NOON)
     for path in ("/prices", "/prices/1", "/prices/1/results"):
         page = await site.see(path)
         check_harmless(page)

@@ -10,9 +10,9 @@ import pytest
 from mimawari.errors import BadInput
 from mimawari.kernel.values import BreakerPolicy
 from mimawari.sites.yahoo_realestate import SITE
-from mimawari.watches.rentals import asked, lists, reads, sync, tasks
-from mimawari.watches.rentals.api_models import PropertyOut
+from mimawari.watches.rentals import actions, lists, queries, sync, tasks
 from mimawari.watches.rentals.models import RentalList, Seen
+from mimawari.watches.rentals.schemas.responses import PropertyOut
 from mimawari.watches.rentals.sync import Look
 from mimawari.web.forms import whole
 from mimawari.web.rentals_property import frame_of, list_points
@@ -117,7 +117,7 @@ async def test_a_search_that_cannot_be_is_shown_again_with_what_is_wrong(
 
 async def test_no_form_is_taken_without_its_token(visitor: Browser) -> None:
     await keep_story(visitor)
-    found = await asked.save_search(visitor.api.system, LIST, 10, DAY)
+    found = await actions.save_search(visitor.api.system, LIST, 10, DAY)
     search = f"/rentals/searches/{found.id}"
     for path in ("/rentals/searches", f"{search}/run", f"{search}/remove", f"/rentals/{ROOM}/read"):
         refused = await visitor.http.post(path, data=USUAL)
@@ -234,8 +234,8 @@ async def test_a_cool_down_is_drawn_and_told_with_its_reason(visitor: Browser) -
 async def test_rents_are_no_line_while_it_was_not_offered(visitor: Browser) -> None:
     await keep_story(visitor)
     async with visitor.api.store.read() as reader:
-        shots = await reads.list_snapshots(reader, ROOM, 10)
-        one = PropertyOut.of(await reads.find_property(reader, ROOM))
+        shots = await queries.list_snapshots(reader, ROOM, 10)
+        one = PropertyOut.of(await queries.find_property(reader, ROOM))
     rents = [rent for _, rent in list_points(shots, one)]
     assert rents == [72_000, 70_000, None, 75_000]
     page = await visitor.see(f"/rentals/{ROOM}", **ENGLISH)

@@ -11,7 +11,7 @@ import pytest
 from markupsafe import escape
 
 from mimawari.kernel.clock import VirtualClock
-from mimawari.watches.streams import asked, reads
+from mimawari.watches.streams import actions, queries
 from mimawari.watches.streams.models import EventType, Heard, Sense, Status, StreamStatus
 from mimawari.web.streams import EVENTS, OVER
 from mimawari.web.streams_lanes import Span, fill, list_senses, list_states
@@ -117,7 +117,7 @@ async def test_those_that_are_over_come_a_page_at_a_time(visitor: Browser) -> No
     for number in range(OVER + 1):
         monitor = await add_monitor(system, number)
         await keep(system, monitor, title=f"Show {number}.")
-        await asked.stop(system, monitor.id)
+        await actions.stop(system, monitor.id)
     first, second = [await visitor.see(f"/streams?offset={at}") for at in (0, OVER)]
     assert [f">Show {n}.<" in first for n in (0, 1, OVER)] == [False, True, True]
     assert [f">Show {n}.<" in second for n in (0, 1, OVER)] == [True, False, False]
@@ -194,7 +194,7 @@ async def test_a_monitor_is_added_with_all_that_was_typed(visitor: Browser) -> N
     }
     added = await visitor.send("/streams/new", **typed)
     assert added.status_code == 303, added.text
-    monitor = (await asked.find(system, added.headers["location"].rpartition("/")[2])).monitor
+    monitor = (await actions.find(system, added.headers["location"].rpartition("/")[2])).monitor
     config = monitor.config
     assert (config.check_interval_sec, config.silence_db_threshold) == (5, -42.5)
     assert str(config.scheduled_start_time) == "2026-01-02 00:00:00+00:00"
@@ -236,7 +236,7 @@ async def test_what_cannot_be_monitored_is_said_and_what_was_typed_is_kept(
     assert said in html.unescape(alert[1])
     assert 'value="77"' in refused.text
     async with visitor.api.store.read() as reader:
-        assert await reads.list_views(reader, None, 10, 0) == ([], 0)
+        assert await queries.list_views(reader, None, 10, 0) == ([], 0)
 
 
 async def test_a_stream_that_is_monitored_already_is_not_added_again(visitor: Browser) -> None:
@@ -284,8 +284,8 @@ async def test_lanes_go_from_alert_to_recovery_and_from_start_to_end(
         notice(EventType.SILENCE, at[8], started_at=at[7]),
     )
     async with system.store.read() as reader:
-        view = await reads.find_view(reader, monitor.id)
-        told, _ = await reads.list_events(reader, monitor.id, 50, 0)
+        view = await queries.find_view(reader, monitor.id)
+        told, _ = await queries.list_events(reader, monitor.id, 50, 0)
     assert view is not None
     oldest_first = told[::-1]
     states = list_states(view, oldest_first, at[9])

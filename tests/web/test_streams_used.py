@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Page
 
-from mimawari.watches.streams import asked
+from mimawari.watches.streams import actions
 from mimawari.watches.streams.models import Sense, Status, StreamStatus
 from tests.conftest import Databases
 from tests.web.ground import Browser, open_page, open_site
@@ -68,10 +68,10 @@ async def test_a_monitor_is_added_and_stopped_by_hand(visitor: Browser, page: Pa
     stop = page.get_by_role("button", name="Stop this monitor")
     page.once("dialog", lambda dialog: dialog.dismiss())
     await stop.click()
-    view = await asked.find(visitor.api.system, monitor_id)
+    view = await actions.find(visitor.api.system, monitor_id)
     assert view.monitor.status is Status.INITIALIZING
     page.once("dialog", lambda dialog: dialog.accept())
     await stop.click()
     await stop.wait_for(state="detached")
-    view = await asked.find(visitor.api.system, monitor_id)
+    view = await actions.find(visitor.api.system, monitor_id)
     assert view.monitor.status is Status.STOPPED

@@ -18,9 +18,10 @@ from mimawari.sim.sites.mercari.observed import Looks, count_events
 from mimawari.sim.sites.mercari.site import MarketSite
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
-from mimawari.watches.hot import reads, rules, targets, watch
+from mimawari.watches.hot import franchises as targets
+from mimawari.watches.hot import queries, rules, watch
 from mimawari.watches.hot.models import NewIp
-from mimawari.watches.hot.reads import Window
+from mimawari.watches.hot.queries import Window
 from mimawari.watches.hot.tables import hours
 
 ADDRESS = "http://market.test"
@@ -109,7 +110,7 @@ async def read_ours(store: SqlStore, keywords: Sequence[str], window: Window) ->
     """Read what was counted of each search, and how they stand in a window."""
     async with store.read() as reader:
         found = await targets.find_by_keyword(reader, keywords)
-        [standings] = await reads.list_standings(reader, window)
+        [standings] = await queries.list_standings(reader, window)
         flows = (func.sum(hours.c.inflow), func.sum(hours.c.outflow))
         query = select(hours.c.ip_id, *flows).group_by(hours.c.ip_id)
         rows: Any = await reader.execute(query)

@@ -20,8 +20,8 @@ from mimawari.sim.world import World
 from mimawari.sites.youtube import watch_url
 from mimawari.store.sql import SqlStore
 from mimawari.watches.streams import sync, watch
+from mimawari.watches.streams.deliveries import WebhookDestination
 from mimawari.watches.streams.models import Monitor, Status
-from mimawari.watches.streams.posting import WebhookDestination
 from mimawari.watches.streams.runner import place
 from mimawari.watches.streams.tables import stats
 

@@ -14,14 +14,14 @@ from mimawari.sim.sites.yahoo_realestate.names import AREAS
 from mimawari.sim.sites.youtube.programme import Programme, Shot
 from mimawari.watches.books import jobs
 from mimawari.watches.books.models import Search
-from mimawari.watches.hot import targets
+from mimawari.watches.hot import franchises
 from mimawari.watches.hot.models import NewIp
 from mimawari.watches.prices import products
 from mimawari.watches.prices.models import Setting
 from mimawari.watches.rentals import lists
-from mimawari.watches.streams import asked
-from mimawari.watches.streams.asked import Client
-from mimawari.watches.streams.asking import ConfigIn, MonitorIn
+from mimawari.watches.streams import actions
+from mimawari.watches.streams.actions import Client
+from mimawari.watches.streams.schemas.requests import ConfigIn, MonitorIn
 
 SEED = 1
 STARTS_AT = datetime(2026, 2, 14, 10, 45, tzinfo=UTC)
@@ -115,7 +115,7 @@ async def add_past(tx: Tx, settings: Settings, now: datetime) -> None:
     """Add what is watched from the first day of the past on."""
     chosen = [one for one in FRANCHISES if one.key in WATCHED]
     new = [NewIp(name=one.name, name_en=one.english, keyword=one.keyword) for one in chosen]
-    await targets.add_ips(tx, new, settings, now)
+    await franchises.add_ips(tx, new, settings, now)
     for name, setting in PRODUCTS:
         await products.add_product(tx, name, setting, settings, now)
     for search in SEARCHES:
@@ -134,7 +134,7 @@ async def add_present(system: System) -> None:
         await notify.add_target(tx, "you", NOTIFIED, now)
     client = Client(name="demo", is_counted=False)
     for programme in PROGRAMMES:
-        await asked.add(system, _monitor(programme, settings), client)
+        await actions.add(system, _monitor(programme, settings), client)
 
 
 def _often(job: Search) -> Search:

@@ -38,9 +38,9 @@ from mimawari.store.sql.link import NearLink
 from mimawari.watches.books import jobs
 from mimawari.watches.books import watch as books_watch
 from mimawari.watches.hot import models as hot_models
-from mimawari.watches.hot import reads as hot_reads
+from mimawari.watches.hot import queries as hot_reads
 from mimawari.watches.hot import tasks as hot_tasks
-from mimawari.watches.prices import alerting, products
+from mimawari.watches.prices import alerts, products
 from mimawari.watches.prices import models as prices_models
 from mimawari.watches.prices import sync as prices_sync
 from mimawari.watches.prices.tasks import make_found
@@ -184,7 +184,7 @@ class Past:
             applied = await prices_sync.apply_crawl(tx, crawl, product)
             for result_id in applied.follow_ups:
                 await self._follow_up(tx, product.id, result_id)
-            await alerting.sync_alerts(tx, product, self.settings, crawl.crawled_at)
+            await alerts.sync_alerts(tx, product, self.settings, crawl.crawled_at)
 
     def _crawl(self, product: prices_models.Product) -> prices_models.Crawl:
         setting = product.setting

@@ -27,8 +27,8 @@ from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
 from mimawari.settings import Settings
 from mimawari.watches.streams import watch
-from mimawari.watches.streams.pod import PodWorker
-from mimawari.watches.streams.pods import name_pod
+from mimawari.watches.streams.pods.process import PodWorker
+from mimawari.watches.streams.pods.spec import name_pod
 
 STOP_SECONDS = 25.0
 """How long what is under way may take after a stop; the cluster kills after 30 s."""

@@ -12,9 +12,9 @@ from mimawari.edges.asked import is_running
 from mimawari.errors import BadInput
 from mimawari.kernel.why import why
 from mimawari.sites import google_books
-from mimawari.watches.books import jobs, quota, reads
+from mimawari.watches.books import jobs, queries, quota
 from mimawari.watches.books.models import Run
-from mimawari.watches.books.reads import JobState
+from mimawari.watches.books.queries import JobState
 from mimawari.web import books_forms, books_list, books_mail, draw
 from mimawari.web.books_forms import NEW_JOB, Typed, name_of, parse_search, read_typed, write_typed
 from mimawari.web.visit import Visit
@@ -60,9 +60,9 @@ async def show(visit: Visit) -> Response:
 async def _show(visit: Visit, problem: str | None = None, typed: Typed = NEW_JOB) -> Response:
     system, now = visit.system, visit.system.clock.now()
     async with system.store.read() as reader:
-        states = await reads.list_states(reader)
+        states = await queries.list_states(reader)
         usage = await quota.find_usage(reader, system.settings, now)
-        last = await reads.list_last_runs(reader, LAST)
+        last = await queries.list_last_runs(reader, LAST)
     offset = visit.number("offset", 0)
     limit = await standing.find_limit(system, jobs.PAGE)
     breaker = await standing.find_breaker(system, google_books.SITE.name)
@@ -92,7 +92,7 @@ async def _make_shown(visit: Visit, state: JobState) -> Shown:
     member = jobs.member_of(state.job.name)
     answer = await why(system.store, system.clock, system.watches, member)
     async with system.store.read() as reader:
-        runs = await reads.list_runs(reader, state.job.id, COMPARED)
+        runs = await queries.list_runs(reader, state.job.id, COMPARED)
     same = [run for run in runs if run.query_set_hash == state.job.query_set_hash]
     return Shown(
         state=state,
@@ -138,8 +138,8 @@ async def show_job(visit: Visit) -> Response:
 
 async def _download(visit: Visit) -> Response:
     async with visit.system.store.read() as reader:
-        state = await reads.find_state(reader, name_of(visit))
-        runs = await reads.list_runs(reader, state.job.id, MOST_ROWS)
+        state = await queries.find_state(reader, name_of(visit))
+        runs = await queries.list_runs(reader, state.job.id, MOST_ROWS)
     rows = [[getattr(run, name) for name in _COLUMNS] for run in runs]
     return make_file(f"runs-{state.job.name}", _COLUMNS, rows)
 
@@ -149,9 +149,9 @@ async def _show_job(
 ) -> Response:
     offset = visit.number("offset", 0)
     async with visit.system.store.read() as reader:
-        state = await reads.find_state(reader, name_of(visit))
-        runs = await reads.list_runs(reader, state.job.id, A_PAGE, offset)
-        total = await reads.count_runs(reader, state.job.id)
+        state = await queries.find_state(reader, name_of(visit))
+        runs = await queries.list_runs(reader, state.job.id, A_PAGE, offset)
+        total = await queries.count_runs(reader, state.job.id)
     return visit.page(
         "books/job.html",
         422 if problem else 200,

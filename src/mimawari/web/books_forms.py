@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from mimawari.errors import BadInput
 from mimawari.text import format_duration, parse_duration
-from mimawari.watches.books import jobs, running
+from mimawari.watches.books import actions, jobs
 from mimawari.watches.books.models import (
     USUAL_EVERY,
     USUAL_MAIL_LIMIT,
@@ -121,12 +121,12 @@ async def remove(visit: Visit) -> Response:
 
 async def run_now(visit: Visit) -> Response:
     """Have a job run before others, or say why it cannot."""
-    due = await running.find_due(visit.system, is_forced=True)
+    due = await actions.find_due(visit.system, is_forced=True)
     async with visit.system.store.read() as reader:
         job = await jobs.find_known(reader, name_of(visit))
     if job.name not in {one.name for one in due.jobs}:
         raise BadInput(visit.words("books.cannot_run", name=job.name))
-    await running.start(visit.system, [job], is_dry=False)
+    await actions.start(visit.system, [job], is_dry=False)
     return visit.go("/books")
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from mimawari.edges import exporting, paging
 from mimawari.edges.paging import Listing
-from mimawari.watches.books import jobs, reads
+from mimawari.watches.books import jobs, queries
 from mimawari.web.visit import Visit
 
 A_PAGE = 50
@@ -41,8 +41,8 @@ async def show(visit: Visit) -> Response:
         return await exporting.download("books", list(Row.model_fields), pieces)
     offset = visit.number("offset", 0)
     async with visit.system.store.read() as reader:
-        found = await reads.list_books(reader, A_PAGE, job_name, offset)
-        total = await reads.count_books(reader, job_name)
+        found = await queries.list_books(reader, A_PAGE, job_name, offset)
+        total = await queries.count_books(reader, job_name)
         names = [job.name for job in await jobs.list_jobs(reader)]
     return visit.page(
         "books/list.html",
@@ -58,7 +58,7 @@ async def show(visit: Visit) -> Response:
 async def _pieces(visit: Visit, job_name: str | None) -> AsyncIterator[Sequence[BaseModel]]:
     async def fetch(offset: int, most: int) -> Sequence[tuple[int, Row]]:
         async with visit.system.store.read() as reader:
-            found = await reads.list_books(reader, most, job_name, offset)
+            found = await queries.list_books(reader, most, job_name, offset)
         rows = [Row.model_validate(_fields(one)) for one in found]
         return list(enumerate(rows, offset + 1))
 
@@ -67,7 +67,7 @@ async def _pieces(visit: Visit, job_name: str | None) -> AsyncIterator[Sequence[
         yield [row for _, row in piece]
 
 
-def _fields(one: reads.KeptBook) -> dict[str, object]:
+def _fields(one: queries.KeptBook) -> dict[str, object]:
     values = {name: getattr(one, name) for name in Row.model_fields}
     return {**values, "authors": list(one.authors), "categories": list(one.categories)}
 

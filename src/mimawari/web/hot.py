@@ -11,11 +11,12 @@ from mimawari.edges.asking import LARGEST_ID, MOST_SEARCHED
 from mimawari.edges.paging import Listing
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader
-from mimawari.watches.hot import alerting, asked, reads
-from mimawari.watches.hot.api_boards import RankedOut
-from mimawari.watches.hot.api_models import IpOut, columns_of
-from mimawari.watches.hot.cli_cells import sum_up
-from mimawari.watches.hot.reads import Board, Ranked, Window
+from mimawari.watches.hot import actions, queries
+from mimawari.watches.hot import alerts as alerting
+from mimawari.watches.hot.api.boards import RankedOut
+from mimawari.watches.hot.cli.cells import sum_up
+from mimawari.watches.hot.queries import Board, Ranked, Window
+from mimawari.watches.hot.schemas.responses import IpOut, columns_of
 from mimawari.watches.hot.sync import HOUR
 from mimawari.web import draw, forms, hot_ip, hot_item
 from mimawari.web.hot_telling import explain, find_next, list_alerts
@@ -53,14 +54,14 @@ async def _show_board(visit: Visit, problem: str = "", status: int = 200) -> Res
     hours = int(visit.choice("hours", "24", "1", "168"))
     window = Window.before(visit.system.clock.now(), hours)
     async with visit.system.store.read() as reader:
-        ranked = await reads.list_ranked(reader, board, window, reads.MOST_RANKED)
+        ranked = await queries.list_ranked(reader, board, window, queries.MOST_RANKED)
         if visit.text("format") == "csv":
             pieces = exporting.one_piece([RankedOut.of(one) for one in ranked])
             name = f"leaderboard-{board}-{hours}h"
             return await exporting.download(name, columns_of(RankedOut), pieces)
         offset = visit.number("offset", 0)
         rows = await _make_rows(visit, reader, ranked[offset : offset + SHOWN], window)
-        counts = await reads.count_all(reader)
+        counts = await queries.count_all(reader)
     alerts, following = await list_alerts(visit)
     paged = {"total": len(ranked), "limit": SHOWN, "offset": offset}
     form = {"problem": problem, "typed": hot_ip.typed(visit), "bounds": hot_ip.BOUNDS}
@@ -74,7 +75,7 @@ async def _make_rows(
 ) -> list[Row]:
     count = max((window.end_at - window.start_at) // HOUR, LEAST_DRAWN)
     times = [window.end_at - HOUR * place for place in range(count, 0, -1)]
-    sold = await reads.list_sold(reader, [one.ip.id for one in shown], times[0], window.end_at)
+    sold = await queries.list_sold(reader, [one.ip.id for one in shown], times[0], window.end_at)
     return [_make_row(visit, one, [sold[one.ip.id].get(at) for at in times]) for one in shown]
 
 
@@ -88,7 +89,7 @@ def _make_row(visit: Visit, one: Ranked, sold: Sequence[int | None]) -> Row:
 async def add(visit: Visit) -> Response:
     """Watch one more IP; what cannot be taken is told above the form."""
     try:
-        added = await asked.add_ip(visit.system, hot_ip.read_ip(visit))
+        added = await actions.add_ip(visit.system, hot_ip.read_ip(visit))
     except BadInput as error:
         return await _show_board(visit, visit.problem(error), 422)
     return visit.go(f"/hot/{added.id}")
@@ -109,7 +110,7 @@ async def show_ips(visit: Visit) -> Response:
 
     async def fetch(after: int, most: int) -> Sequence[IpOut]:
         async with visit.system.store.read() as reader:
-            found = await reads.list_ips(reader, most, after, search=search)
+            found = await queries.list_ips(reader, most, after, search=search)
         return [IpOut.of(ip, visit.system.settings) for ip in found]
 
     start = visit.number("after", 0, LARGEST_ID)

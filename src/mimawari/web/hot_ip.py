@@ -13,8 +13,12 @@ from mimawari.edges import exporting, paging
 from mimawari.edges.paging import Listing
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Reader
-from mimawari.watches.hot import asked, reads, rules, targets
-from mimawari.watches.hot.api_models import (
+from mimawari.watches.hot import actions, franchises, queries, rules
+from mimawari.watches.hot.models import Ip, NewIp
+from mimawari.watches.hot.queries import Place, Standing, Window
+from mimawari.watches.hot.rollups import Period
+from mimawari.watches.hot.schemas.requests import ItemsAsked, read_place, write_place
+from mimawari.watches.hot.schemas.responses import (
     CrawlOut,
     HourOut,
     IpIn,
@@ -22,10 +26,6 @@ from mimawari.watches.hot.api_models import (
     PeriodOut,
     columns_of,
 )
-from mimawari.watches.hot.asking import ItemsAsked, read_place, write_place
-from mimawari.watches.hot.models import Ip, NewIp
-from mimawari.watches.hot.reads import Place, Standing, Window
-from mimawari.watches.hot.rollups import Period
 from mimawari.watches.hot.sync import HOUR, hour_of
 from mimawari.web import forms, hot_figures
 from mimawari.web.hot_telling import explain, find_next, list_alerts
@@ -58,7 +58,7 @@ async def show(visit: Visit) -> Response:
     """Show an IP, or its items, hours or days as a file."""
     ip_id = forms.id_of(visit)
     async with visit.system.store.read() as reader:
-        ip = await asked.find_known(reader, ip_id)
+        ip = await actions.find_known(reader, ip_id)
     if visit.text("format") == "csv":
         return await _download(visit, ip)
     return await _show(visit, ip, _described(ip))
@@ -82,7 +82,7 @@ async def _show(visit: Visit, ip: Ip, filled: Mapping[str, str], problem: str = 
         **await _find_figures(visit, ip.id),
         **await _find_lists(visit, ip.id),
         ip=ip,
-        every=rules.interval(ip.weight, targets.pace_of(visit.system.settings)),
+        every=rules.interval(ip.weight, franchises.pace_of(visit.system.settings)),
         waits=await find_next(visit, ip.id),
         notes=explain(visit.words, ip),
         alerts=alerts,
@@ -99,7 +99,7 @@ async def _find_figures(visit: Visit, ip_id: int) -> dict[str, Any]:
     measure = visit.choice("heat", "outflow", "inflow")
     end = hour_of(visit.system.clock.now()) + HOUR
     async with visit.system.store.read() as reader:
-        rows = await reads.list_hours(reader, ip_id, end - HOUR * HEAT_HOURS, end, HEAT_HOURS)
+        rows = await queries.list_hours(reader, ip_id, end - HOUR * HEAT_HOURS, end, HEAT_HOURS)
         standings = await _list_standings(visit, reader, ip_id)
     return {
         "standings": standings,
@@ -117,8 +117,8 @@ async def _find_lists(visit: Visit, ip_id: int) -> dict[str, Any]:
     given = _asked(visit)
     items, more = await paging.find_page(_items(visit, ip_id, given), SHOWN_ITEMS)
     async with visit.system.store.read() as reader:
-        days = await reads.list_periods(reader, ip_id, Period.DAY, SHOWN_DAYS)
-        crawls = await reads.list_crawls(reader, ip_id, SHOWN_CRAWLS)
+        days = await queries.list_periods(reader, ip_id, Period.DAY, SHOWN_DAYS)
+        crawls = await queries.list_crawls(reader, ip_id, SHOWN_CRAWLS)
     return {
         "days": days,
         "zone": visit.system.settings.zone,
@@ -132,7 +132,7 @@ async def _find_lists(visit: Visit, ip_id: int) -> dict[str, Any]:
 async def _list_standings(visit: Visit, reader: Reader, ip_id: int) -> dict[int, Standing]:
     now = visit.system.clock.now()
     windows = {hours: Window.before(now, hours) for hours in (24, 168)}
-    found = await reads.list_standings(reader, *windows.values(), ip_ids=[ip_id])
+    found = await queries.list_standings(reader, *windows.values(), ip_ids=[ip_id])
     nothing = Standing(ip_id, 0, 0)
     return {hours: some[0] if some else nothing for hours, some in zip(windows, found, strict=True)}
 
@@ -145,7 +145,7 @@ def _asked(visit: Visit) -> ItemsAsked:
 def _items(visit: Visit, ip_id: int, given: ItemsAsked) -> Listing[ItemOut, Place | None]:
     async def fetch(below: Place | None, most: int) -> Sequence[ItemOut]:
         async with visit.system.store.read() as reader:
-            rows = await reads.list_items(reader, ip_id, most, status=given.status, below=below)
+            rows = await queries.list_items(reader, ip_id, most, status=given.status, below=below)
         return [ItemOut.of(row) for row in rows]
 
     start = None if given.below is None else read_place(given.below)
@@ -174,7 +174,7 @@ def _hours(visit: Visit, ip: Ip) -> Listing[HourOut, datetime]:
 
     async def fetch(start: datetime, most: int) -> Sequence[HourOut]:
         async with visit.system.store.read() as reader:
-            rows = await reads.list_hours(reader, ip.id, start, end, most)
+            rows = await queries.list_hours(reader, ip.id, start, end, most)
         return [HourOut.of(row) for row in rows]
 
     return Listing(fetch=fetch, start=EPOCH, place_of=lambda hour: hour.hour_at + HOUR)
@@ -183,7 +183,7 @@ def _hours(visit: Visit, ip: Ip) -> Listing[HourOut, datetime]:
 def _days(visit: Visit, ip: Ip) -> Listing[PeriodOut, datetime | None]:
     async def fetch(before: datetime | None, most: int) -> Sequence[PeriodOut]:
         async with visit.system.store.read() as reader:
-            rows = await reads.list_periods(reader, ip.id, Period.DAY, most, before)
+            rows = await queries.list_periods(reader, ip.id, Period.DAY, most, before)
         return [PeriodOut.of(row) for row in rows]
 
     return Listing(fetch=fetch, start=None, place_of=lambda day: day.start_at)
@@ -194,10 +194,10 @@ async def change(visit: Visit) -> Response:
     ip_id = forms.id_of(visit)
     try:
         new = read_ip(visit)
-        await asked.change_ip(visit.system, ip_id, lambda ip: replace(new, active=ip.active))
+        await actions.change_ip(visit.system, ip_id, lambda ip: replace(new, active=ip.active))
     except BadInput as error:
         async with visit.system.store.read() as reader:
-            ip = await asked.find_known(reader, ip_id)
+            ip = await actions.find_known(reader, ip_id)
         return await _show(visit, ip, typed(visit), visit.problem(error))
     return visit.go(f"/hot/{ip_id}")
 
@@ -209,7 +209,7 @@ async def switch(visit: Visit) -> Response:
     def apply(ip: Ip) -> NewIp:
         return replace(_as_new(ip), active=is_on)
 
-    changed = await asked.change_ip(visit.system, forms.id_of(visit), apply)
+    changed = await actions.change_ip(visit.system, forms.id_of(visit), apply)
     return visit.go(f"/hot/{changed.id}")
 
 
@@ -222,13 +222,13 @@ def _as_new(ip: Ip) -> NewIp:
 async def crawl(visit: Visit) -> Response:
     """Have an IP crawled now."""
     ip_id = forms.id_of(visit)
-    await asked.ask_for_crawl(visit.system, ip_id)
+    await actions.ask_for_crawl(visit.system, ip_id)
     return visit.go(f"/hot/{ip_id}")
 
 
 async def remove(visit: Visit) -> Response:
     """Forget an IP with all that was kept of it."""
-    await asked.remove_ip(visit.system, forms.id_of(visit))
+    await actions.remove_ip(visit.system, forms.id_of(visit))
     return visit.go("/hot/ips")
 
 

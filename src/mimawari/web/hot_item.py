@@ -8,7 +8,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from mimawari.errors import NotFound
-from mimawari.watches.hot import asked, reads
+from mimawari.watches.hot import actions, queries
 from mimawari.watches.hot.models import Status
 from mimawari.web import draw, forms
 from mimawari.web.draw import Series
@@ -22,11 +22,11 @@ async def show(visit: Visit) -> Response:
     """Show an item and what happened to it, oldest first."""
     ip_id, source_id = forms.id_of(visit), visit.request.path_params["item"]
     async with visit.system.store.read() as reader:
-        ip = await asked.find_known(reader, ip_id)
+        ip = await actions.find_known(reader, ip_id)
         item = None
         if _ID.fullmatch(source_id):
-            item = await reads.find_item(reader, ip_id, source_id)
-            changes = await reads.list_changes(reader, ip_id, source_id, MOST_CHANGES)
+            item = await queries.find_item(reader, ip_id, source_id)
+            changes = await queries.list_changes(reader, ip_id, source_id, MOST_CHANGES)
     if item is None:
         raise NotFound(visit.words("hot.no_item"))
     return visit.page(

@@ -6,7 +6,7 @@ from typing import Any
 from mimawari.edges import paging
 from mimawari.edges.paging import Listing
 from mimawari.kernel.why import Why, why
-from mimawari.watches.hot import reads, targets
+from mimawari.watches.hot import franchises, queries
 from mimawari.watches.hot.models import AlertKind, Ip
 from mimawari.web.visit import Visit
 from mimawari.web.words import Words
@@ -51,7 +51,7 @@ async def list_alerts(
 
     async def fetch(before: int | None, most: int) -> Sequence[Any]:
         async with visit.system.store.read() as reader:
-            return await reads.list_alerts(reader, most, before=before, ip_id=ip_id, is_open=True)
+            return await queries.list_alerts(reader, most, before=before, ip_id=ip_id, is_open=True)
 
     start = visit.number("alerts", 0) or None
     listing = Listing(fetch=fetch, start=start, place_of=lambda row: int(row.id))
@@ -62,4 +62,4 @@ async def list_alerts(
 async def find_next(visit: Visit, ip_id: int) -> Why | None:
     """Tell when an IP is crawled next, and why then; None if it is not by itself."""
     system = visit.system
-    return await why(system.store, system.clock, system.watches, targets.member_of(ip_id))
+    return await why(system.store, system.clock, system.watches, franchises.member_of(ip_id))

@@ -13,7 +13,7 @@ from mimawari.kernel.incidents import Incident, list_incidents, name_of
 from mimawari.kernel.why import Why, why
 from mimawari.store.sql.tables import outbox, schedule
 from mimawari.watches.streams.models import ACTIVE
-from mimawari.watches.streams.reads import Open, list_views
+from mimawari.watches.streams.queries import Open, list_views
 from mimawari.web.naming import find_names
 from mimawari.web.tiles import list_tiles
 from mimawari.web.visit import Visit

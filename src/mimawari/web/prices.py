@@ -13,7 +13,7 @@ from mimawari.edges import exporting, paging
 from mimawari.edges.asking import LARGEST_ID
 from mimawari.edges.paging import Listing
 from mimawari.errors import BadInput
-from mimawari.watches.prices import market, products, reads
+from mimawari.watches.prices import market, products, queries
 from mimawari.watches.prices.market import Market
 from mimawari.watches.prices.models import Product
 from mimawari.web import prices_product, prices_results
@@ -93,9 +93,9 @@ async def show_products(visit: Visit) -> Response:
 async def _show(visit: Visit, filled: dict[str, Any], problem: str = "") -> Response:
     found, more = await paging.find_page(_listing(visit), SHOWN)
     before = visit.number("alerts", 0) or None
-    wanted = reads.want_alerts(visit.system, None, is_open=True)
+    wanted = queries.want_alerts(visit.system, None, is_open=True)
     async with visit.system.store.read() as reader:
-        told = await reads.list_alerts(reader, SHOWN_ALERTS + 1, before, wanted)
+        told = await queries.list_alerts(reader, SHOWN_ALERTS + 1, before, wanted)
     alerts = told[:SHOWN_ALERTS]
     return visit.page(
         "prices/products.html",

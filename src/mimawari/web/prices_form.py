@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from mimawari.watches.prices.asking import ProductIn
 from mimawari.watches.prices.models import ITEM_CONDITIONS, Product, Setting
+from mimawari.watches.prices.schemas.requests import ProductIn
 from mimawari.web import forms
 from mimawari.web.visit import Visit
 

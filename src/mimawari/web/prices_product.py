@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from mimawari.edges import exporting
 from mimawari.errors import BadInput
-from mimawari.watches.prices import asked, products, reads
-from mimawari.watches.prices.api_market import DayOut
+from mimawari.watches.prices import actions, products, queries
+from mimawari.watches.prices.api.market import DayOut
 from mimawari.watches.prices.market import Market
 from mimawari.watches.prices.models import Product, SellingStatus, Setting
-from mimawari.watches.prices.reads import Run, Sort, Wanted
+from mimawari.watches.prices.queries import Run, Sort, Wanted
 from mimawari.web import forms
 from mimawari.web.prices_figures import draw_market, list_steps
 from mimawari.web.prices_form import Filled, fill, read_product, typed
@@ -48,7 +48,7 @@ class Told:
 async def find_product(visit: Visit) -> Product:
     """Find the product that the address names."""
     async with visit.system.store.read() as reader:
-        return await reads.find_known(reader, forms.id_of(visit))
+        return await queries.find_known(reader, forms.id_of(visit))
 
 
 async def show(visit: Visit) -> Response:
@@ -69,7 +69,7 @@ def _days(visit: Visit) -> int:
 async def _show(visit: Visit, product: Product, filled: Filled, problem: str = "") -> Response:
     there = await find_market(visit, product.id, _days(visit))
     async with visit.system.store.read() as reader:
-        runs = await reads.list_runs(reader, product.id, SHOWN_CRAWLS)
+        runs = await queries.list_runs(reader, product.id, SHOWN_CRAWLS)
     return visit.page(
         "prices/product.html",
         422 if problem else 200,
@@ -103,7 +103,7 @@ def explain(words: Words, run: Run) -> list[str]:
 async def _find_market_facts(visit: Visit, product_id: int, there: Market) -> dict[str, Any]:
     since = datetime.combine(there.since_on, time(), visit.system.settings.zone)
     async with visit.system.store.read() as reader:
-        sales = await reads.list_sales(reader, product_id, since, there.bounds, MOST_DOTS)
+        sales = await queries.list_sales(reader, product_id, since, there.bounds, MOST_DOTS)
     cheapest = there.cheapest
     return {
         "market": there,
@@ -138,7 +138,7 @@ async def _list_bargains(visit: Visit, product_id: int, there: Market) -> list[T
     )
     median = there.sold.median_yen
     async with visit.system.store.read() as reader:
-        rows = await reads.list_results(
+        rows = await queries.list_results(
             reader, product_id, wanted, there.bounds, SHOWN_BARGAINS, None
         )
     return [Told(row, tell_under(visit.words, 100 * (1 - row.price / median))) for row in rows]
@@ -148,7 +148,7 @@ async def _list_outliers(visit: Visit, product_id: int, there: Market) -> list[T
     """List what is left out of the figures, newest first, each with why."""
     wanted = Wanted(is_outlier=True)
     async with visit.system.store.read() as reader:
-        rows = await reads.list_results(
+        rows = await queries.list_results(
             reader, product_id, wanted, there.bounds, SHOWN_OUTLIERS, None
         )
     return [Told(row, tell_outlier(visit.words, there.bounds, row.price)) for row in rows]
@@ -159,7 +159,7 @@ async def change(visit: Visit) -> Response:
     product = await find_product(visit)
     try:
         name, new = read_product(visit)
-        await asked.change_product(
+        await actions.change_product(
             visit.system,
             product.id,
             lambda known: (name, replace(new, enabled=known.setting.enabled)),
@@ -176,14 +176,14 @@ async def switch(visit: Visit) -> Response:
     def apply(known: Product) -> tuple[str, Setting]:
         return known.name, replace(known.setting, enabled=is_on)
 
-    changed = await asked.change_product(visit.system, forms.id_of(visit), apply)
+    changed = await actions.change_product(visit.system, forms.id_of(visit), apply)
     return visit.go(f"/prices/{changed.id}")
 
 
 async def crawl(visit: Visit) -> Response:
     """Have a product crawled now."""
     product = await find_product(visit)
-    await asked.ask_for_crawl(visit.system, product.id)
+    await actions.ask_for_crawl(visit.system, product.id)
     return visit.go(f"/prices/{product.id}")
 
 

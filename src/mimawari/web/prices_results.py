@@ -9,11 +9,11 @@ from starlette.responses import Response
 from mimawari.edges import exporting, paging
 from mimawari.edges.paging import Listing
 from mimawari.errors import BadInput
-from mimawari.watches.prices import reads
-from mimawari.watches.prices.api_models import RemovedOut, ResultOut
-from mimawari.watches.prices.asking import ResultsAsked, read_place, write_place
+from mimawari.watches.prices import queries
 from mimawari.watches.prices.figures import Bounds
-from mimawari.watches.prices.reads import Place
+from mimawari.watches.prices.queries import Place
+from mimawari.watches.prices.schemas.requests import ResultsAsked, read_place, write_place
+from mimawari.watches.prices.schemas.responses import RemovedOut, ResultOut
 from mimawari.web import forms
 from mimawari.web.prices_product import find_product
 from mimawari.web.prices_telling import find_market, tell_outlier
@@ -41,7 +41,7 @@ async def show_results(visit: Visit) -> Response:
         columns = list(ResultOut.model_fields)
         return await exporting.download(f"product-{product.id}-results", columns, pieces)
     shown, more = await paging.find_page(listing, SHOWN)
-    following = write_place(reads.place_of(shown[-1], given.sort)) if more else None
+    following = write_place(queries.place_of(shown[-1], given.sort)) if more else None
     words, bounds = visit.words, there.bounds
     rows = [
         (row, _tell_sold(visit, row.sold_out_at), tell_outlier(words, bounds, row.price))
@@ -75,13 +75,13 @@ def _results(
 ) -> Listing[ResultOut, Place | None]:
     async def fetch(after: Place | None, most: int) -> Sequence[ResultOut]:
         async with visit.system.store.read() as reader:
-            rows = await reads.list_results(reader, product_id, given.wanted, bounds, most, after)
+            rows = await queries.list_results(reader, product_id, given.wanted, bounds, most, after)
         return [ResultOut.of(row, bounds) for row in rows]
 
     return Listing(
         fetch=fetch,
         start=None if given.after is None else read_place(given.after, given.sort),
-        place_of=lambda one: reads.place_of(one, given.sort),
+        place_of=lambda one: queries.place_of(one, given.sort),
     )
 
 
@@ -91,7 +91,7 @@ async def show_removed(visit: Visit) -> Response:
 
     async def fetch(before: int | None, most: int) -> Sequence[RemovedOut]:
         async with visit.system.store.read() as reader:
-            rows = await reads.list_removed(reader, product.id, most, before)
+            rows = await queries.list_removed(reader, product.id, most, before)
         return [RemovedOut.of(row) for row in rows]
 
     start = visit.number("before", 0) or None

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from mimawari.watches.prices import asked, market, reads
-from mimawari.watches.prices.alerting import AlertKind
+from mimawari.watches.prices import actions, market, queries
+from mimawari.watches.prices.alerts import AlertKind
 from mimawari.watches.prices.figures import LEAST_SALES, Bounds
 from mimawari.watches.prices.market import Market
 from mimawari.watches.prices.models import Product
@@ -72,7 +72,7 @@ async def find_market(visit: Visit, product_id: int, days: int = market.USUAL_DA
 
 async def find_next(visit: Visit, product: Product) -> Next:
     """Tell when a product is crawled next, and why then."""
-    found = await asked.find_next(visit.system, product)
+    found = await actions.find_next(visit.system, product)
     if found is not None:
         return Next(next_at=found.next_at, reason=found.reason, blocked_by=found.blocked_by)
     key = "prices.unplanned" if product.setting.enabled else "prices.never"
@@ -81,14 +81,14 @@ async def find_next(visit: Visit, product: Product) -> Next:
 
 async def list_open(visit: Visit, product_id: int) -> list[tuple[Any, str]]:
     """List the open alerts of a product, each with its sentence."""
-    wanted = reads.want_alerts(visit.system, product_id, is_open=True)
+    wanted = queries.want_alerts(visit.system, product_id, is_open=True)
     async with visit.system.store.read() as reader:
-        rows = await reads.list_alerts(reader, MOST_OPEN, None, wanted)
+        rows = await queries.list_alerts(reader, MOST_OPEN, None, wanted)
     return [(row, tell_alert(visit.words, row)) for row in rows]
 
 
 async def count_open(visit: Visit, product_id: int) -> int:
     """Count the open alerts of a product."""
-    wanted = reads.want_alerts(visit.system, product_id, is_open=True)
+    wanted = queries.want_alerts(visit.system, product_id, is_open=True)
     async with visit.system.store.read() as reader:
-        return await reads.count_alerts(reader, wanted)
+        return await queries.count_alerts(reader, wanted)

@@ -13,18 +13,23 @@ from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.job import State
 from mimawari.kernel.why import why
 from mimawari.sites.yahoo_realestate import SITE
-from mimawari.watches.rentals import asked, lists, reads, tasks
-from mimawari.watches.rentals.api_models import SearchOut
-from mimawari.watches.rentals.api_properties import (
+from mimawari.watches.rentals import actions, lists, queries, tasks
+from mimawari.watches.rentals.api.properties import (
     changes_listing,
     download_changes,
     download_properties,
     properties_listing,
 )
-from mimawari.watches.rentals.asking import ChangesAsked, PropertiesAsked, SearchIn, write_place
-from mimawari.watches.rentals.gauges import count_queue, find_gauge
 from mimawari.watches.rentals.models import USUAL_ROOMS, Kind, RentalList, Status
-from mimawari.watches.rentals.reads import Sort
+from mimawari.watches.rentals.queries import Sort
+from mimawari.watches.rentals.queue_status import count_queue, find_gauge
+from mimawari.watches.rentals.schemas.requests import (
+    ChangesAsked,
+    PropertiesAsked,
+    SearchIn,
+    write_place,
+)
+from mimawari.watches.rentals.schemas.responses import SearchOut
 from mimawari.web import draw, forms, rentals_property
 from mimawari.web.rentals_changes import tell
 from mimawari.web.rentals_timeline import make_timeline
@@ -97,7 +102,7 @@ def _find_typed(visit: Visit, saved: list[Saved]) -> Mapping[str, str]:
 async def _list_saved(visit: Visit) -> list[Saved]:
     async with visit.system.store.read() as reader:
         found = await lists.list_saved(reader)
-        rows = await reads.list_last_runs(reader, [one.id for one in found])
+        rows = await queries.list_last_runs(reader, [one.id for one in found])
     last = {row.list_id: lists.make_run(row) for row in rows}
     return [await _find_next(visit, one, last.get(one.id)) for one in found]
 
@@ -120,7 +125,7 @@ async def save_search(visit: Visit) -> Response:
     try:
         limit = forms.read_whole(typed["limit"])
         given = forms.check(SearchIn, {**forms.fill_in(typed), "limit": limit}, visit.words, FIELDS)
-        await asked.save_search(visit.system, given.url, given.limit, given.every_for)
+        await actions.save_search(visit.system, given.url, given.limit, given.every_for)
     except BadInput as error:
         return await _show(visit, visit.problem(error), typed)
     return visit.go("/rentals#searches")
@@ -139,14 +144,14 @@ async def _find_saved(visit: Visit) -> RentalList:
 async def run_search(visit: Visit) -> Response:
     """Have a saved search walked over now, as far as the limits let it."""
     found = await _find_saved(visit)
-    await asked.ask_for_list(visit.system, found.url, found.limit, CALLER)
+    await actions.ask_for_list(visit.system, found.url, found.limit, CALLER)
     return visit.go("/rentals#searches")
 
 
 async def remove_search(visit: Visit) -> Response:
     """Forget a saved search; what it found stays."""
     found = await _find_saved(visit)
-    await asked.forget_search(visit.system, found.id)
+    await actions.forget_search(visit.system, found.id)
     return visit.go("/rentals#searches")
 
 
@@ -190,8 +195,8 @@ async def list_properties(visit: Visit) -> Response:
         return await download_properties(listing, None)
     shown, more = await paging.find_page(listing, A_PAGE)
     async with visit.system.store.read() as reader:
-        total = await reads.count_properties(reader, given.wanted)
-    last = write_place(reads.place_of(shown[-1], given.sort)) if more else None
+        total = await queries.count_properties(reader, given.wanted)
+    last = write_place(queries.place_of(shown[-1], given.sort)) if more else None
     return visit.page(
         "rentals/list.html",
         422 if problem else 200,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from mimawari.watches.rentals.api_models import ChangeOut
 from mimawari.watches.rentals.models import Kind
+from mimawari.watches.rentals.schemas.responses import ChangeOut
 from mimawari.web.visit import Visit, write_yen
 
 AMOUNTS = frozenset({Kind.RENT, Kind.FEE, Kind.DEPOSIT, Kind.KEY_MONEY})

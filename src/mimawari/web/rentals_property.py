@@ -12,12 +12,12 @@ from starlette.responses import Response
 from mimawari.edges import paging
 from mimawari.edges.asked import is_running
 from mimawari.errors import NotFound
-from mimawari.watches.rentals import asked, reads
-from mimawari.watches.rentals.api_models import PropertyOut
-from mimawari.watches.rentals.api_properties import changes_listing
-from mimawari.watches.rentals.asking import ChangesAsked
-from mimawari.watches.rentals.gauges import find_gauge
+from mimawari.watches.rentals import actions, queries
+from mimawari.watches.rentals.api.properties import changes_listing
 from mimawari.watches.rentals.models import Status
+from mimawari.watches.rentals.queue_status import find_gauge
+from mimawari.watches.rentals.schemas.requests import ChangesAsked
+from mimawari.watches.rentals.schemas.responses import PropertyOut
 from mimawari.web import draw
 from mimawari.web.draw import Frame, Point, Series
 from mimawari.web.rentals_changes import say_ways, tell
@@ -47,8 +47,8 @@ async def show(visit: Visit) -> Response:
     given = ChangesAsked(property_id=row.property_id, limit=MOST_CHANGES)
     changes, more = await paging.find_page(changes_listing(visit.system, given), given.page)
     async with visit.system.store.read() as reader:
-        snapshots = await reads.list_snapshots(reader, row.property_id, MOST_SNAPSHOTS)
-        count = await reads.count_snapshots(reader, row.property_id)
+        snapshots = await queries.list_snapshots(reader, row.property_id, MOST_SNAPSHOTS)
+        count = await queries.count_snapshots(reader, row.property_id)
     ways = [way.model_dump() for way in shown.stations]
     return visit.page(
         "rentals/property.html",
@@ -66,7 +66,7 @@ async def show(visit: Visit) -> Response:
 async def _find(visit: Visit) -> Any:
     property_id = visit.request.path_params["property_id"]
     async with visit.system.store.read() as reader:
-        row = await reads.find_property(reader, property_id)
+        row = await queries.find_property(reader, property_id)
     if row is None:
         raise NotFound(visit.words("rentals.no_property"))
     return row
@@ -74,7 +74,7 @@ async def _find(visit: Visit) -> Any:
 
 async def _find_turn(visit: Visit, one: PropertyOut) -> Turn:
     """Tell when a property may be read: as its job says, else as limit and breaker do."""
-    waiting = await asked.find_waiting(visit.system, one.property_id)
+    waiting = await actions.find_waiting(visit.system, one.property_id)
     if waiting is not None:
         return Turn(is_asked=True, at=waiting.next_at, reason=visit.reason(waiting.reason))
     gauge = await find_gauge(visit.system)
@@ -92,7 +92,7 @@ async def read_again(visit: Visit) -> Response:
     """Have a property read in its turn, and lead back to where that is shown."""
     row = await _find(visit)
     now = visit.system.clock.now()
-    await asked.ask_for_detail(visit.system, row.url, CALLER, now)
+    await actions.ask_for_detail(visit.system, row.url, CALLER, now)
     return visit.go(f"/rentals/{row.property_id}#again")
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from mimawari.kernel.job import JobView, State
 from mimawari.kernel.values import Pause
 from mimawari.sites.yahoo_realestate import SITE
-from mimawari.watches.rentals import reads, tasks
+from mimawari.watches.rentals import queries, tasks
 from mimawari.web import draw
 from mimawari.web.draw import Frame, Lane
 from mimawari.web.visit import Visit
@@ -68,7 +68,7 @@ def _range(visit: Visit, since: datetime, until: datetime | None) -> str:
 
 async def _walks(visit: Visit, now: datetime) -> list[Any]:
     async with visit.system.store.read() as reader:
-        rows = await reads.list_runs_since(reader, now - DAY, MOST)
+        rows = await queries.list_runs_since(reader, now - DAY, MOST)
     return [
         (
             row.started_at,

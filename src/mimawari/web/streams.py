@@ -11,13 +11,13 @@ from starlette.responses import Response
 from mimawari.errors import BadInput
 from mimawari.store.sql.tables import jobs, schedule
 from mimawari.text import clean
-from mimawari.watches.streams import asked, reads
-from mimawari.watches.streams.asked import Client
+from mimawari.watches.streams import actions, queries
+from mimawari.watches.streams.actions import Client
 from mimawari.watches.streams.models import ACTIVE, Status
-from mimawari.watches.streams.reads import Sending, View
+from mimawari.watches.streams.queries import Sending, View
 from mimawari.watches.streams.rules import due_at
 from mimawari.watches.streams.runner import member_of
-from mimawari.watches.streams.saved import write_config
+from mimawari.watches.streams.state import write_config
 from mimawari.web.exchanges import find_picture, without_picture
 from mimawari.web.streams_form import GROUPS, QUALITIES, fill, parse_monitor
 from mimawari.web.streams_lanes import draw_lanes, draw_loudness
@@ -84,8 +84,8 @@ async def show(visit: Visit) -> Response:
         return await _download_over(visit)
     wall, offset = visit.number("wall", 0), visit.number("offset", 0)
     async with visit.system.store.read() as reader:
-        views, active = await reads.list_views(reader, ACTIVE, ON_WALL, wall)
-        over, total = await reads.list_views(reader, ENDED, OVER, offset)
+        views, active = await queries.list_views(reader, ACTIVE, ON_WALL, wall)
+        over, total = await queries.list_views(reader, ENDED, OVER, offset)
     return visit.page(
         "streams/wall.html",
         cards=sorted(await _make_cards(visit, views), key=lambda card: not card.is_bad),
@@ -102,7 +102,7 @@ async def show(visit: Visit) -> Response:
 
 async def _download_over(visit: Visit) -> Response:
     async with visit.system.store.read() as reader:
-        over, _ = await reads.list_views(reader, ENDED, MOST_ROWS, 0)
+        over, _ = await queries.list_views(reader, ENDED, MOST_ROWS, 0)
     columns = ("id", "stream_url", "status", "created_at")
     more = ("title", "ended_at", "reason", "blackouts", "silences")
     rows = [
@@ -162,15 +162,15 @@ def find_start(view: View, now: datetime) -> Start | None:
 
 async def show_one(visit: Visit) -> Response:
     """Show one monitor: its facts, its lanes, and what was told of it."""
-    view = await asked.find(visit.system, clean(visit.request.path_params["monitor_id"]))
+    view = await actions.find(visit.system, clean(visit.request.path_params["monitor_id"]))
     if visit.text("format") == "csv":
         return await _download(visit, view)
     offset = visit.number("offset", 0)
     monitor_id = view.monitor.id
     async with visit.system.store.read() as reader:
-        told, total = await reads.list_events(reader, monitor_id, EVENTS, offset)
-        drawn, _ = await reads.list_events(reader, monitor_id, DRAWN, 0)
-        heard = await reads.list_heard(reader, monitor_id)
+        told, total = await queries.list_events(reader, monitor_id, EVENTS, offset)
+        drawn, _ = await queries.list_events(reader, monitor_id, DRAWN, 0)
+        heard = await queries.list_heard(reader, monitor_id)
     (card,) = await _make_cards(visit, [view])
     return visit.page(
         "streams/one.html",
@@ -199,7 +199,7 @@ def _show_payload(event: Sending) -> tuple[str, str | None]:
 
 async def _download(visit: Visit, view: View) -> Response:
     async with visit.system.store.read() as reader:
-        told, _ = await reads.list_events(reader, view.monitor.id, MOST_ROWS, 0)
+        told, _ = await queries.list_events(reader, view.monitor.id, MOST_ROWS, 0)
     rows = [[getattr(event, name) for name in _COLUMNS] for event in told]
     return make_file(f"events-{view.monitor.id}", _COLUMNS, rows)
 
@@ -212,7 +212,7 @@ async def add(visit: Visit) -> Response:
         try:
             given = parse_monitor(typed, visit.zone, visit.words)
             client = Client(name="pages", is_counted=False)
-            monitor = await asked.add(visit.system, given, client)
+            monitor = await actions.add(visit.system, given, client)
         except BadInput as error:
             problem = visit.problem(error)
         else:
@@ -231,7 +231,7 @@ async def add(visit: Visit) -> Response:
 
 async def stop(visit: Visit) -> Response:
     """Stop a monitor."""
-    view = await asked.stop(visit.system, clean(visit.request.path_params["monitor_id"]))
+    view = await actions.stop(visit.system, clean(visit.request.path_params["monitor_id"]))
     return visit.go(f"/streams/{view.monitor.id}")
 
 

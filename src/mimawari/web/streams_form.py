@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 from mimawari.edges.asking import write_moment
 from mimawari.errors import BadInput
-from mimawari.watches.streams.asking import ConfigIn, MonitorIn
 from mimawari.watches.streams.models import Quality
+from mimawari.watches.streams.schemas.requests import ConfigIn, MonitorIn
 from mimawari.web.forms import check
 from mimawari.web.words import Words
 

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from mimawari.watches.streams.models import ACTIVE, PICTURE, SOUND, EventType, Heard, Sense
-from mimawari.watches.streams.reads import Sending, View
+from mimawari.watches.streams.queries import Sending, View
 from mimawari.watches.streams.sync import HEARD_FOR
 from mimawari.web import draw
 from mimawari.web.draw import Frame, Lane, Point, Series

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from mimawari.ids import new_id
 from mimawari.text import clean
-from mimawari.watches.streams.testing import send_test
+from mimawari.watches.streams.webhook_test import send_test
 from mimawari.web.exchanges import Shown, dump_exchange, load_exchange, show_exchange
 from mimawari.web.visit import Visit
 

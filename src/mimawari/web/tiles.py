@@ -11,14 +11,14 @@ from mimawari.kernel.job import State
 from mimawari.watches.books import quota
 from mimawari.watches.books.tables import books
 from mimawari.watches.books.tables import jobs as book_jobs
-from mimawari.watches.hot.api_boards import LeaderboardOut, show_leaderboard
-from mimawari.watches.hot.asking import BoardAsked
+from mimawari.watches.hot.api.boards import LeaderboardOut, show_leaderboard
+from mimawari.watches.hot.schemas.requests import BoardAsked
 from mimawari.watches.hot.tables import alerts as hot_alerts
 from mimawari.watches.hot.tables import ips
-from mimawari.watches.prices import reads as price_reads
+from mimawari.watches.prices import queries as price_reads
 from mimawari.watches.prices.tables import products
-from mimawari.watches.rentals import gauges
-from mimawari.watches.rentals.reads import count_queue
+from mimawari.watches.rentals import queue_status
+from mimawari.watches.rentals.queries import count_queue
 from mimawari.watches.streams.models import ACTIVE, Status
 from mimawari.watches.streams.tables import monitors, states
 from mimawari.web.visit import Visit
@@ -87,7 +87,7 @@ async def _make_prices(visit: Visit) -> Tile:
 
 async def _make_rentals(visit: Visit) -> Tile:
     counts = await count_queue(visit.system)
-    gauge = await gauges.find_gauge(visit.system)
+    gauge = await queue_status.find_gauge(visit.system)
     is_open = gauge.breaker.state == "open"
     next_at = gauge.breaker.until if is_open else gauge.next_at
     return Tile(

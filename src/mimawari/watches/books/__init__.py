@@ -6,9 +6,9 @@ from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Watch
 from mimawari.sites import google_books
 from mimawari.watches.books import jobs, mailing, tables, tasks
-from mimawari.watches.books.cli import app as commands
-from mimawari.watches.books.posting import DigestDestination
-from mimawari.watches.books.tellings import TELLINGS
+from mimawari.watches.books.cli.commands import app as commands
+from mimawari.watches.books.deliveries import DigestDestination
+from mimawari.watches.books.notifications import TELLINGS
 
 MINUTE = timedelta(minutes=1)
 
@@ -26,5 +26,5 @@ watch = Watch(
         mailing.SCHEME: DigestDestination(store, clock, watches.settings)
     },
     commands=commands,
-    declared="mimawari.watches.books.declared:declared",
+    declared="mimawari.watches.books.export:declared",
 )

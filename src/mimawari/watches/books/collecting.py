@@ -12,7 +12,7 @@ from mimawari.kernel.job import Job
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.settings import Settings
 from mimawari.sites.google_books import Volume, VolumesPage
-from mimawari.watches.books import jobs, lines, quota, rules
+from mimawari.watches.books import jobs, log_lines, quota, rules
 from mimawari.watches.books.cursors import find_cursor, save_cursor
 from mimawari.watches.books.models import BookJob, Cursor, Reading, Returned, Run, StopReason
 from mimawari.watches.books.quota import Call
@@ -126,7 +126,7 @@ async def keep_page(tx: Tx, step: Step, page: VolumesPage, calls_left: int, now:
         next_index=reading.start_index,
         total_items=returned.total_items,
         stop_reason=reason,
-        words=lines.stop_words(reason, step.job, reading, returned) if reason else None,
+        words=log_lines.stop_words(reason, step.job, reading, returned) if reason else None,
         ended_at=now if reason else None,
     )
     await save_run(tx, run)
@@ -180,7 +180,7 @@ async def stop(tx: Tx, step: Step, reason: StopReason, why: str | None, now: dat
     """End a run without a page; the cursor stays where it is, and is not exhausted by it."""
     cursor = Cursor(start_index=step.reading.start_index)
     await save_cursor(tx, step.job.name, step.job.query_set_hash, cursor, now)
-    words = lines.stop_words(reason, step.job, step.reading)
+    words = log_lines.stop_words(reason, step.job, step.reading)
     words = f"{words} ({why})" if why else words
     run = replace(step.run, ended_at=now, stop_reason=reason, words=words)
     await save_run(tx, run)

@@ -13,7 +13,7 @@ from mimawari.kernel.watch import task
 from mimawari.sites import google_books
 from mimawari.sites.google_books import Query, QuotaUsedUp, VolumesPage
 from mimawari.text import one_line
-from mimawari.watches.books import collecting, jobs, lines, mailing, quota, rules
+from mimawari.watches.books import collecting, jobs, log_lines, mailing, quota, rules
 from mimawari.watches.books.collecting import Step
 from mimawari.watches.books.jobs import MAIL, PAGE
 from mimawari.watches.books.models import Run, StopReason
@@ -43,7 +43,7 @@ async def collect_page(job: Job, ctx: Context) -> None:
         await _give_up(job, ctx)
         return
     if step.cursor and step.cursor.is_exhausted and not _may_look_again(step, ctx):
-        log.warning(lines.skip_line(step.job), what=job.target, result="skipped")
+        log.warning(log_lines.skip_line(step.job), what=job.target, result="skipped")
         return
     if rules.page_size(step.job.max_per_run, step.reading.collected) < 1:
         # Somebody wants less of it since the run began.
@@ -143,7 +143,7 @@ async def _keep(job: Job, ctx: Context, step: Step, page: VolumesPage, call: Cal
             await collecting.end_run(tx, held, run, next_at, ctx.settings)
     returned = collecting.returned_by(page)
     log.info(
-        lines.page_line(step.job, step.reading, returned), what=job.target, result="done",
+        log_lines.page_line(step.job, step.reading, returned), what=job.target, result="done",
         new_books=run.new_books - step.run.new_books, refused=len(page.refused),
     )  # fmt: skip
     if run.ended_at is not None:
@@ -172,7 +172,7 @@ async def _give_up(job: Job, ctx: Context) -> None:
     async with ctx.commit(job) as tx:
         held = await collecting.hold_step(tx, job, now)
         if held is not None and held.run.pages:
-            await collecting.save_run(tx, replace(held.run, ended_at=now, words=lines.GIVEN_UP))
+            await collecting.save_run(tx, replace(held.run, ended_at=now, words=log_lines.GIVEN_UP))
         if job.args.get("run") and not job.args.get("dry"):
             tx.put(jobs.mail_job(str(job.args["run"])))
     log.info("not searched", what=job.target, result="done", reason="removed or disabled")
@@ -228,7 +228,7 @@ def _tell_stop(step: Step, run: Run) -> None:
     is_bad = run.stop_reason in {StopReason.EXHAUSTED, StopReason.ERROR}
     tell = log.warning if is_bad else log.info
     tell(
-        lines.stop_line(step.job, run.words or ""), what=jobs.member_of(step.job.name),
+        log_lines.stop_line(step.job, run.words or ""), what=jobs.member_of(step.job.name),
         result=run.stop_reason, pages=run.pages, collected=run.collected, new_books=run.new_books,
     )  # fmt: skip
 

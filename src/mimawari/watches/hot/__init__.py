@@ -5,9 +5,9 @@ from datetime import timedelta
 from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Watch
 from mimawari.sites import mercari
-from mimawari.watches.hot import tables, targets, tasks
-from mimawari.watches.hot.cli import app as commands
-from mimawari.watches.hot.tellings import TELLINGS
+from mimawari.watches.hot import franchises, tables, tasks
+from mimawari.watches.hot.cli.commands import app as commands
+from mimawari.watches.hot.notifications import TELLINGS
 
 watch = Watch(
     name="hot",
@@ -17,9 +17,9 @@ watch = Watch(
     # A page each three seconds, as somebody who looks through a list would ask for them.
     limits=(Limit(tasks.LIMIT, count=20, per=timedelta(minutes=1)),),
     breakers={mercari.NAME: BreakerPolicy(failures=2, cool_for=timedelta(minutes=30))},
-    targets=targets.list_targets,
-    naming=targets.NAMING,
-    router="mimawari.watches.hot.api:router",
+    targets=franchises.list_targets,
+    naming=franchises.NAMING,
+    router="mimawari.watches.hot.api.routes:router",
     commands=commands,
-    declared="mimawari.watches.hot.declared:declared",
+    declared="mimawari.watches.hot.export:declared",
 )

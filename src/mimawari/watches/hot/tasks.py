@@ -15,12 +15,12 @@ from mimawari.settings import Settings
 from mimawari.sites import mercari
 from mimawari.sites.mercari import Query, Side
 from mimawari.text import one_line
-from mimawari.watches.hot import alerting, messages, reads, rollups, rules, sync, targets
+from mimawari.watches.hot import alerts, franchises, messages, queries, rollups, rules, sync
 from mimawari.watches.hot.models import Coverage, Crawl, Request, Seen, Status, Thresholds
 from mimawari.watches.hot.rollups import Period
 from mimawari.watches.hot.sync import Applied
 
-LIMIT = targets.KIND
+LIMIT = franchises.KIND
 ATTEMPTS = 4
 WIDER = (Period.WEEK, Period.MONTH)
 APPLY_FIRST = 50
@@ -79,7 +79,7 @@ def _timeout(settings: Settings) -> timedelta:
 
 
 @task(
-    targets.KIND,
+    franchises.KIND,
     lease="2m",
     timeout_of=_timeout,
     attempts=ATTEMPTS,
@@ -90,7 +90,7 @@ async def crawl(job: Job, ctx: Context) -> None:
     """Read the pages on sale, then those sold; a page that fails is skipped and said."""
     request = messages.parse_request(job.args, job.id, job.enqueued_at)
     async with ctx.store.read() as reader:
-        ip = await targets.find_ip(reader, request.ip_id)
+        ip = await franchises.find_ip(reader, request.ip_id)
     if ip is None:
         log.info("not crawled", what=job.target, result="done", reason="the IP was removed")
         return
@@ -168,7 +168,7 @@ async def apply(job: Job, ctx: Context) -> None:
     now = ctx.clock.now()
     async with ctx.commit(job) as tx:
         applied = await take_in(tx, result, ctx.settings, now)
-    await reads.drop_kept(ctx.store.cache, result.ip_id)
+    await queries.drop_kept(ctx.store.cache, result.ip_id)
     if applied is not None:
         await ctx.store.cache.show(_notes(result, applied, ctx.settings))
 
@@ -214,7 +214,7 @@ async def _follow(
     if applied.hour is not None:
         usual = await sync.find_usual_yen(tx, ip.id, result.crawled_at)
         findings = rules.find_alerts(applied.hour, usual, thresholds(settings))
-        await alerting.sync_alerts(tx, ip, findings, now)
+        await alerts.sync_alerts(tx, ip, findings, now)
         brought = rules.Brought(
             inflow=applied.inflow,
             outflow=applied.outflow,
@@ -223,7 +223,7 @@ async def _follow(
         )
         weight = rules.RULES[settings.hot_rule](ip.weight, brought)
         await sync.save_weight(tx, ip.id, weight)
-    entry = targets.entry_of(ip, weight, settings, now)
+    entry = franchises.entry_of(ip, weight, settings, now)
     if ip.active:
         tx.place(entry)
     log.info(

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 from mimawari.kernel.values import Limit
 from mimawari.kernel.watch import Watch
-from mimawari.watches.prices import control, products, tables, tasks
-from mimawari.watches.prices.cli import app as commands
-from mimawari.watches.prices.tellings import TELLINGS
+from mimawari.watches.prices import products, site_check, tables, tasks
+from mimawari.watches.prices.cli.commands import app as commands
+from mimawari.watches.prices.notifications import TELLINGS
 
 MINUTE = timedelta(minutes=1)
 
@@ -14,15 +14,15 @@ watch = Watch(
     name="prices",
     tables=tables.metadata,
     tellings=TELLINGS,
-    tasks=(tasks.enqueue_crawls, tasks.crawl_list, tasks.sync_detail, control.check_site),
-    controls=(control.CONTROL,),
+    tasks=(tasks.enqueue_crawls, tasks.crawl_list, tasks.sync_detail, site_check.check_site),
+    controls=(site_check.CONTROL,),
     limits=(
         Limit(products.LIST, count=10, per=MINUTE),
         Limit(products.DETAIL, count=10, per=MINUTE),
     ),
     targets=products.list_targets,
     naming=products.NAMING,
-    router="mimawari.watches.prices.api:router",
+    router="mimawari.watches.prices.api.routes:router",
     commands=commands,
-    declared="mimawari.watches.prices.declared:declared",
+    declared="mimawari.watches.prices.export:declared",
 )

@@ -13,9 +13,9 @@ from sqlalchemy import func, select
 
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.settings import Settings
-from mimawari.watches.prices import figures, ledger, rules
+from mimawari.watches.prices import daily_sales, figures, rules
+from mimawari.watches.prices.daily_sales import QUARTERS
 from mimawari.watches.prices.figures import Bounds, DaysToSell, Figures
-from mimawari.watches.prices.ledger import QUARTERS
 from mimawari.watches.prices.tables import SAME_ITEM, results, sightings
 
 USUAL_DAYS = 30
@@ -118,7 +118,7 @@ async def find_market(
 async def _list_sales(reader: Reader | Tx, product_id: int, since_on: date, zone: tzinfo) -> _Sales:
     start = rules.quarter_of(datetime.combine(since_on, time(), zone))
     sales = _Sales()
-    for one in await ledger.list_days(reader, product_id, start // QUARTERS):
+    for one in await daily_sales.list_days(reader, product_id, start // QUARTERS):
         for first, last, on in _cut(one.day, zone):
             if on >= since_on:
                 head, tail = sum(one.counts[:first]), sum(one.counts[:last])
@@ -153,7 +153,7 @@ def _count_hours(sales: _Sales, bounds: Bounds) -> Counter[int]:
     pairs = zip(sales.prices, sales.hours, strict=True)
     least, most = bounds.least_yen or 0, bounds.most_yen or sys.maxsize
     counts = Counter([hours for price, hours in pairs if least <= price <= most])
-    del counts[ledger.UNKNOWN]
+    del counts[daily_sales.UNKNOWN]
     return counts
 
 

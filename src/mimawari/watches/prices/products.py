@@ -15,7 +15,7 @@ from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.values import Entry
 from mimawari.kernel.watch import Target
 from mimawari.settings import Settings
-from mimawari.watches.prices import ledger
+from mimawari.watches.prices import daily_sales
 from mimawari.watches.prices.models import Product, Setting
 from mimawari.watches.prices.tables import products, results, settings
 
@@ -165,7 +165,7 @@ async def change_product(
     tx: Tx, product_id: int, name: str, setting: Setting, now: datetime
 ) -> None:
     """Change a product; another search is read from its first page to its last again."""
-    await ledger.hold(tx, product_id)
+    await daily_sales.hold(tx, product_id)
     known = await find_product(tx, product_id)
     mine = products.c.id == product_id
     await tx.execute(update(products).where(mine).values(name=name, updated_at=now))
@@ -177,6 +177,6 @@ async def change_product(
 
 async def remove_product(tx: Tx, product_id: int) -> bool:
     """Forget a product with all that was found of it; say whether it was there."""
-    await ledger.hold(tx, product_id)
+    await daily_sales.hold(tx, product_id)
     gone = await tx.execute(delete(products).where(products.c.id == product_id))
     return bool(gone.rowcount)

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, delete, select, update
 
 from mimawari.columns.stamps import write_stamp
 from mimawari.kernel.ports import Reader, Tx
-from mimawari.watches.prices import checks, ledger, rules, traits
+from mimawari.watches.prices import checks, daily_sales, rules, traits
 from mimawari.watches.prices.checks import Checks
 from mimawari.watches.prices.models import (
     Crawl,
@@ -77,7 +77,7 @@ async def apply_crawl(
     kept |= {row["external_id"]: row for row in await _restore(tx, back)}
     added, changed = await _upsert(tx, crawl, fitting, kept)
     await _note_sightings(tx, crawl, fitting, kept, known)
-    await ledger.save_days(tx, product.id, [*back, *changed])
+    await daily_sales.save_days(tx, product.id, [*back, *changed])
     moved = await _inspect(tx, crawl, product, kept)
     returned = await _return_fitting(tx, crawl, setting, out, known)
     applied = Applied(
@@ -163,7 +163,7 @@ async def _return_fitting(
     ]
     again = await _restore(tx, right)
     await _save_worth(tx, crawl.product_id, again)
-    await ledger.save_days(tx, crawl.product_id, again)
+    await daily_sales.save_days(tx, crawl.product_id, again)
     return len(again)
 
 
@@ -190,18 +190,18 @@ async def take_out(
         await tx.execute(update(sightings).where(_seen(product_id, some)).values(nothing))
         moved += rows
     # Once for all, because packing a day reads all that was sold on it.
-    await ledger.save_days(tx, product_id, moved)
+    await daily_sales.save_days(tx, product_id, moved)
     return len(moved)
 
 
 async def restore_gone(tx: Tx, product_id: int, result_id: int) -> None:
     """Bring a result back that was taken out because its page was not there."""
-    await ledger.hold(tx, product_id)
+    await daily_sales.hold(tx, product_id)
     mine = (removed.c.id == result_id) & (removed.c.kind == GONE)
     rows = [row._asdict() for row in await tx.execute(select(removed).where(mine))]
     again = await _restore(tx, rows)
     await _save_worth(tx, product_id, again)
-    await ledger.save_days(tx, product_id, again)
+    await daily_sales.save_days(tx, product_id, again)
 
 
 async def _restore(tx: Tx, rows: Sequence[Row]) -> list[Row]:
@@ -291,7 +291,7 @@ async def hold_result(tx: Tx, result_id: int) -> Any:
     found = await find_result(tx, result_id)
     if found is None:
         return None
-    await ledger.hold(tx, found.product_id)
+    await daily_sales.hold(tx, found.product_id)
     return await find_result(tx, result_id)
 
 
@@ -360,4 +360,4 @@ async def _change(tx: Tx, row: Any, values: Row, now: datetime) -> None:
     new = {**row._asdict(), **values, "updated_at": now}
     await tx.execute(update(results).where(results.c.id == row.id).values(new))
     await _save_worth(tx, row.product_id, [new])
-    await ledger.save_days(tx, row.product_id, [row._asdict(), new])
+    await daily_sales.save_days(tx, row.product_id, [row._asdict(), new])

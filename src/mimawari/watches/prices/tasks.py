@@ -15,7 +15,7 @@ from mimawari.kernel.watch import task
 from mimawari.sites import mercari
 from mimawari.sites.mercari import Item, Query, Side
 from mimawari.text import one_line
-from mimawari.watches.prices import alerting, ledger, products, sync
+from mimawari.watches.prices import alerts, daily_sales, products, sync
 from mimawari.watches.prices.models import (
     Crawl,
     Found,
@@ -43,7 +43,7 @@ async def enqueue_crawls(job: Job, ctx: Context) -> None:
     async with ctx.commit(job) as tx:
         jobs = [products.list_job(one.id) async for one in products.walk_enabled(tx)]
         tx.put(*jobs)
-        await alerting.close_unseen(tx, ctx.settings, now)
+        await alerts.close_unseen(tx, ctx.settings, now)
         if job.target is not None:
             at = products.next_cron(now, ctx.settings)
             tx.next_run(at, f"cron {ctx.settings.prices_cron}")
@@ -64,7 +64,7 @@ async def crawl_list(job: Job, ctx: Context) -> None:
         return
     crawl = await _gather(job, ctx, product)
     async with ctx.commit(job) as tx:
-        await ledger.hold(tx, product_id)
+        await daily_sales.hold(tx, product_id)
         searched, product = product.setting.search, await products.find_product(tx, product_id)
         if product is None:
             return
@@ -77,7 +77,7 @@ async def crawl_list(job: Job, ctx: Context) -> None:
         applied = await sync.apply_crawl(tx, crawl, product, capacity)
         tx.put(*(products.detail_job(one, priority=FIRST) for one in applied.checks.leads))
         tx.put(*map(products.detail_job, applied.checks.others))
-        await alerting.sync_alerts(tx, product, ctx.settings, crawl.crawled_at)
+        await alerts.sync_alerts(tx, product, ctx.settings, crawl.crawled_at)
     log.info(
         "crawled",
         what=job.target,
@@ -216,7 +216,7 @@ async def _keep(job: Job, ctx: Context, result_id: int, item: Item, asked_at: da
             await sync.save_detail(tx, row, one, _sold_out_at(item, now), now)
             # A search would not show it any more, so that no crawl could notice.
             await sync.inspect_one(tx, product, one, now)
-        await alerting.sync_alerts(tx, product, ctx.settings, now)
+        await alerts.sync_alerts(tx, product, ctx.settings, now)
 
 
 async def _find_owner(tx: Tx, row: Any) -> Product | None:

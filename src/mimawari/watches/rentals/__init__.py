@@ -6,9 +6,9 @@ from mimawari.kernel.values import BreakerPolicy, Limit
 from mimawari.kernel.watch import Watch
 from mimawari.settings import Settings
 from mimawari.sites.yahoo_realestate import SITE
-from mimawari.watches.rentals import control, lists, tables, tasks, told
-from mimawari.watches.rentals.cli import app as commands
-from mimawari.watches.rentals.tellings import TELLINGS
+from mimawari.watches.rentals import lists, log_lines, site_check, tables, tasks
+from mimawari.watches.rentals.cli.commands import app as commands
+from mimawari.watches.rentals.notifications import TELLINGS
 
 
 def limits(settings: Settings) -> tuple[Limit, ...]:
@@ -28,15 +28,15 @@ watch = Watch(
         tasks.scrape_detail,
         tasks.enqueue_daily,
         tasks.clean_up,
-        control.check_site,
+        site_check.check_site,
     ),
-    controls=(control.CONTROL,),
+    controls=(site_check.CONTROL,),
     limits=limits,
     breakers={SITE.name: BreakerPolicy(failures=2, cool_for=timedelta(hours=1))},
     targets=lists.list_targets,
     naming=lists.NAMING,
-    started=told.started,
-    router="mimawari.watches.rentals.api:router",
+    started=log_lines.started,
+    router="mimawari.watches.rentals.api.routes:router",
     commands=commands,
-    declared="mimawari.watches.rentals.declared:declared",
+    declared="mimawari.watches.rentals.export:declared",
 )

@@ -12,8 +12,8 @@ from mimawari.columns import to_micros, to_time
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.watches.rentals import rules
 from mimawari.watches.rentals.models import SITE_NAME, Change, Kind, Seen, Source, Status
+from mimawari.watches.rentals.notifications import tell_changes, tell_ended
 from mimawari.watches.rentals.tables import changes, is_of, listed, properties, snapshots
-from mimawari.watches.rentals.tellings import tell_changes, tell_ended
 
 KEY = ("site", "property_id")
 _COLUMNS = tuple(column.name for column in properties.c)

@@ -15,7 +15,7 @@ from mimawari.kernel.ports import Reader, Tx
 from mimawari.kernel.watch import task
 from mimawari.sites import yahoo_realestate
 from mimawari.sites.yahoo_realestate import SITE
-from mimawari.watches.rentals import cleanup, lists, rules, sync, told
+from mimawari.watches.rentals import cleanup, lists, log_lines, rules, sync
 from mimawari.watches.rentals.sync import Look
 from mimawari.watches.rentals.tables import properties, queue
 
@@ -62,7 +62,7 @@ async def heeding(job: Job, ctx: Context, *, asked: bool) -> AsyncIterator[None]
         await ctx.hold(now + pause, "the site turned us away", DETAIL, LIST)
         error.until = max(error.until or now, now + AGAIN_FOR)
         error.asked = asked
-        told.blocked(job, error, error.until, PAUSE_MINUTES)
+        log_lines.blocked(job, error, error.until, PAUSE_MINUTES)
         raise
 
 
@@ -112,7 +112,7 @@ async def scrape_list(job: Job, ctx: Context) -> None:
         if more is not None:
             tx.put(more)
         await lists.keep_page(tx, walk, found, kept, more.id if more else None, look)
-    told.enqueued(len(kept.new), walk.list_id)
+    log_lines.enqueued(len(kept.new), walk.list_id)
 
 
 @task(
@@ -126,14 +126,14 @@ async def scrape_detail(job: Job, ctx: Context) -> None:
     async with ctx.store.read() as reader:
         gone_at = await sync.find_gone_at(reader, property_id)
     if gone_at is not None:
-        told.processing(job, url, caller)
+        log_lines.processing(job, url, caller)
         reason = f"gone since {gone_at.isoformat(timespec='seconds')}; never asked again"
         await _end_as_gone(job, ctx, look, reason, asked=False)
         return
     await _acquire(job, ctx, caller)
     # Only now is it its turn: one that waits is given back, and comes here again.
-    told.processing(job, url, caller)
-    told.acquired(job, url, caller)
+    log_lines.processing(job, url, caller)
+    log_lines.acquired(job, url, caller)
     asked_at = ctx.clock.now()
     try:
         async with heeding(job, ctx, asked=True):
@@ -153,7 +153,7 @@ async def scrape_detail(job: Job, ctx: Context) -> None:
         await sync.keep_seen(tx, [seen], look)
         tx.move(RESTED, rested)
         tx.place_new(lists.daily_entry(ctx.settings, look.at))
-    told.completed(job, property_id, caller)
+    log_lines.completed(job, property_id, caller)
 
 
 def _parse(job: Job) -> tuple[str, str, str]:
@@ -170,7 +170,7 @@ async def _acquire(job: Job, ctx: Context, caller: str) -> None:
         await _knock(job, ctx)
         await ctx.limit(DETAIL, caller=caller)
     except Wait as wait:
-        told.waiting(caller, wait, ctx.clock.now())
+        log_lines.waiting(caller, wait, ctx.clock.now())
         raise
 
 
@@ -178,7 +178,7 @@ async def _end_as_gone(job: Job, ctx: Context, look: Look, reason: str, *, asked
     property_id, url, _ = _parse(job)
     async with commit_gone(ctx, job, SITE.name, reason=reason, asked=asked) as page:
         page.undo |= await sync.end_gone(page.tx, property_id, url, look)
-    told.gone(job, property_id, reason)
+    log_lines.gone(job, property_id, reason)
 
 
 async def _rest(ctx: Context) -> str:
@@ -205,14 +205,14 @@ async def enqueue_daily(job: Job, ctx: Context) -> None:
             except BadInput as error:
                 errors += 1
                 chosen.remove((key, url))
-                told.not_enqueued(key, url, str(error))
+                log_lines.not_enqueued(key, url, str(error))
             else:
                 tx.put(detail_job(key, page_url))
         tx.put(NewJob(kind=CLEANUP, dedupe_key=CLEANUP))
         if job.target is not None:
             at = rules.next_daily(now, ctx.settings.zone)
             tx.next_run(at, f"daily at {rules.DAILY_AT:%H:%M}")
-    told.daily(len(chosen), existing, done, errors)
+    log_lines.daily(len(chosen), existing, done, errors)
 
 
 async def choose(reader: Reader | Tx, now: datetime) -> tuple[list[tuple[str, str]], int, int]:
@@ -235,6 +235,6 @@ async def choose(reader: Reader | Tx, now: datetime) -> tuple[list[tuple[str, st
 async def clean_up(job: Job, ctx: Context) -> None:
     """Archive details that were read, and forget those that failed, once they are old."""
     cleared = await cleanup.clear(ctx.store, ctx.settings, ctx.clock.now())
-    told.cleaned(cleared.archived, cleared.failed, cleared.permanent_fail)
+    log_lines.cleaned(cleared.archived, cleared.failed, cleared.permanent_fail)
     async with ctx.commit(job):
         pass

@@ -10,13 +10,16 @@ from mimawari.kernel.watch import Manners, Watch
 from mimawari.net import robots
 from mimawari.settings import Settings
 from mimawari.sites import youtube
-from mimawari.watches.streams import assigning, cli, pod_tasks, reads, tables, tasks
-from mimawari.watches.streams.opening import look_after
+from mimawari.watches.streams import queries, tables, tasks
+from mimawari.watches.streams.cli import commands
+from mimawari.watches.streams.deliveries import WebhookDestination
+from mimawari.watches.streams.errors import CODES, MEANINGS
+from mimawari.watches.streams.notifications import TELLINGS
 from mimawari.watches.streams.outside import CHECK, RESOLVE
-from mimawari.watches.streams.posting import WebhookDestination
-from mimawari.watches.streams.refusals import CODES, MEANINGS
+from mimawari.watches.streams.pods import assignments
+from mimawari.watches.streams.pods import tasks as pod_tasks
+from mimawari.watches.streams.startup import look_after
 from mimawari.watches.streams.sync import SCHEME
-from mimawari.watches.streams.tellings import TELLINGS
 
 READS_A_MINUTE = 100
 CHECKS_A_SECOND = 20
@@ -42,7 +45,7 @@ def pod_rights(settings: Settings) -> PodRights:
         limits=(*limits(settings), *map(robots.limit_of, origins)),
         sites=frozenset({youtube.SITE.name}),
         cached=frozenset(map(robots.key_of, origins)),
-        is_at_work=assigning.is_at_work,
+        is_at_work=assignments.is_at_work,
     )
 
 
@@ -52,13 +55,13 @@ watch = Watch(
     tellings=TELLINGS,
     tasks=(tasks.check_stream, pod_tasks.tend_pod),
     limits=limits,
-    naming=reads.NAMING,
+    naming=queries.NAMING,
     breakers={youtube.SITE.name: BreakerPolicy(failures=5, cool_for=PAUSE, trial_for=PAUSE)},
     destinations=lambda store, clock, watches: {
         SCHEME: WebhookDestination(store, clock, watches.settings)
     },
-    router="mimawari.watches.streams.api:router",
-    internal_router="mimawari.watches.streams.api_internal:router",
+    router="mimawari.watches.streams.api.routes:router",
+    internal_router="mimawari.watches.streams.api.internal:router",
     pod_rights=pod_rights,
     manners=Manners(
         prefixes=("/api/v1/monitors", "/internal/v1/monitors"),
@@ -67,6 +70,6 @@ watch = Watch(
         reads_a_minute=READS_A_MINUTE,
     ),
     opening=look_after,
-    declared="mimawari.watches.streams.declared:declared",
-    commands=cli.app,
+    declared="mimawari.watches.streams.export:declared",
+    commands=commands.app,
 )

@@ -7,7 +7,7 @@ from typing import Any
 from mimawari.errors import Wait
 from mimawari.sites.youtube import Answer, Trouble
 from mimawari.text import one_line
-from mimawari.watches.streams import resolving, rules
+from mimawari.watches.streams import resolution, rules
 from mimawari.watches.streams.models import (
     EventType,
     Heard,
@@ -20,8 +20,8 @@ from mimawari.watches.streams.models import (
     StreamStatus,
 )
 from mimawari.watches.streams.outside import Outside
-from mimawari.watches.streams.reading import Read, read
-from mimawari.watches.streams.resolving import Standing
+from mimawari.watches.streams.resolution import Standing
+from mimawari.watches.streams.segments import Read, read
 
 _STREAM = {
     Standing.LIVE: StreamStatus.LIVE,
@@ -58,7 +58,7 @@ class _Checking:
     async def wait(self) -> Step:
         """Ask whether the stream has begun; if so, look at it at once."""
         self._status = Status.WAITING
-        if not resolving.may_ask(self._state.source, self._now):
+        if not resolution.may_ask(self._state.source, self._now):
             return self._held()
         standing = await self._ask()
         if standing is None:
@@ -90,8 +90,8 @@ class _Checking:
     def _is_asked_for(self) -> bool:
         source, now = self._state.source, self._now
         is_due = source.ask_at is None or source.ask_at <= now
-        is_lost = resolving.needs_address(source, now)
-        return resolving.may_ask(source, now) and (is_due or is_lost or self._is_fault_due())
+        is_lost = resolution.needs_address(source, now)
+        return resolution.may_ask(source, now) and (is_due or is_lost or self._is_fault_due())
 
     def _is_fault_due(self) -> bool:
         fault = self._state.fault
@@ -106,7 +106,7 @@ class _Checking:
         if isinstance(answer, Wait):
             self._hold(answer.until, f"{answer.blocked_by}: {answer.reason}")
             return None
-        source, standing = resolving.heed(self._state.source, answer, self._now)
+        source, standing = resolution.heed(self._state.source, answer, self._now)
         self._state = replace(self._state, source=source)
         self._stream = _STREAM.get(standing, self._stream)
         self._answer = answer

@@ -6,12 +6,12 @@ from mimawari.errors import BadInput
 from mimawari.installation import install_advice
 from mimawari.kernel.ports import Clock, Store, Tx
 from mimawari.settings import Settings
-from mimawari.watches.streams import assigning
 from mimawari.watches.streams.models import Monitor
+from mimawari.watches.streams.pods import assignments
 from mimawari.watches.streams.runner import JobRunner, Runner, member_of, place
 
 if TYPE_CHECKING:
-    from mimawari.watches.streams.pod_runner import PodRunner
+    from mimawari.watches.streams.pods.runner import PodRunner
 
 
 def in_pods(settings: Settings) -> bool:
@@ -22,7 +22,7 @@ def in_pods(settings: Settings) -> bool:
 async def start_in(tx: Tx, monitor: Monitor, settings: Settings) -> None:
     """Run a monitor that was just made, with the transaction or not at all."""
     if in_pods(settings):
-        await assigning.assign(tx, monitor, settings.streams_per_pod)
+        await assignments.assign(tx, monitor, settings.streams_per_pod)
     else:
         place(tx, monitor)
 
@@ -30,7 +30,7 @@ async def start_in(tx: Tx, monitor: Monitor, settings: Settings) -> None:
 async def stop_in(tx: Tx, monitor_id: str, settings: Settings) -> None:
     """Run a monitor no more, with the transaction or not at all."""
     if in_pods(settings):
-        await assigning.release(tx, monitor_id)
+        await assignments.release(tx, monitor_id)
     else:
         tx.remove(member_of(monitor_id))
 
@@ -43,7 +43,7 @@ def open_runner(store: Store, clock: Clock, settings: Settings) -> Runner:
 def open_pods(store: Store, clock: Clock, settings: Settings) -> "PodRunner":
     """Make the runner of pods; what leads to a cluster is loaded only here, and is an extra."""
     try:
-        from mimawari.watches.streams.pod_runner import PodRunner  # noqa: PLC0415
+        from mimawari.watches.streams.pods.runner import PodRunner  # noqa: PLC0415
     except ImportError as error:
         raise BadInput(
             f"running pods needs a package that is missing ({error.name}); {install_advice('k8s')}",

@@ -22,9 +22,9 @@ from mimawari.watches.streams.models import (
     Step,
     StreamStatus,
 )
-from mimawari.watches.streams.saved import parse_config, parse_state, write_config, write_state
+from mimawari.watches.streams.notifications import tell_people
+from mimawari.watches.streams.state import parse_config, parse_state, write_config, write_state
 from mimawari.watches.streams.tables import events, loudness, monitors, states, stats, turns
-from mimawari.watches.streams.tellings import tell_people
 
 SCHEME = "stream-webhook"
 PENDING, SENT, FAILED = "pending", "sent", "failed"

@@ -1,0 +1,1 @@
+"""Requests and responses of the hot watch, as programs send and read them."""

@@ -1,0 +1,1 @@
+"""Requests and responses of the prices watch, as programs send and read them."""

@@ -1,0 +1,1 @@
+"""Monitors in pods of Kubernetes: which pod runs which, and what becomes of them."""
