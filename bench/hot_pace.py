@@ -11,7 +11,7 @@ from statistics import fmean, median
 from rich.progress import Progress
 
 from bench.report import Part, Row, ratio
-from mimawari.app.check_hot import spearman
+from mimawari.app.judges.hot import spearman
 from mimawari.sim.sites.mercari.api import PAGE_SIZE, cut
 from mimawari.sim.sites.mercari.items import FRANCHISES, WARES, fold
 from mimawari.sim.sites.mercari.lives import HOUR, KEPT, Event, Item, What, list_events

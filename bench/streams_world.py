@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import uvicorn
 
-from mimawari.app.listening import listen
+from mimawari.app.http.listening import listen
 from mimawari.kernel.clock import RealClock
 from mimawari.sim.sites.webhooks import Hooks
 from mimawari.sim.sites.youtube.programme import Programme

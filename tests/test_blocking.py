@@ -23,7 +23,7 @@ OWNED = {
     "system": "os",
     "popen": "os",
 }
-NOT_SERVING = ("sim/", "cli", "commands_", "check", "demo", "migrations/")
+NOT_SERVING = ("sim/", "cli", "commands/", "judges/", "check", "demo", "migrations/")
 """Parts of paths of what only commands run: whoever waits there is one person."""
 
 THREADS = "in threads, few and with a deadline"
@@ -36,13 +36,13 @@ BEARABLE = {
     "net/browser.py": THREADS,
     "net/chromium.py": f"{THREADS}, or {SYSTEM}",
     "net/seal.py": OWN_DATA,
-    "app/running_record.py": f"{OWN_DATA}: {START}, then only in memory",
-    "app/process_guard.py": f"{START}, then {SYSTEM} in a thread of its own",
-    "app/restarting.py": START,
-    "app/keys.py": START,
+    "app/process/record.py": f"{OWN_DATA}: {START}, then only in memory",
+    "app/process/guard.py": f"{START}, then {SYSTEM} in a thread of its own",
+    "app/process/restarting.py": START,
+    "app/http/keys.py": START,
     "app/ops.py": f"{START}, or {THREADS}",
     "app/doctor.py": "a command",
-    "app/tls.py": START,
+    "app/http/tls.py": START,
     "installation.py": "small files of the installation, only where a package is missing",
     "store/sql/contract.py": START,
     "store/sql/link.py": "in the threads of the database's file",

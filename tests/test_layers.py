@@ -51,7 +51,7 @@ ALLOWED_MODULES = {
     ("mimawari.kernel.clock", "uuid"),
     ("mimawari.ids", "uuid_utils"),
     # A key must be such that nobody can guess it, on any clock.
-    ("mimawari.app.keys", "secrets"),
+    ("mimawari.app.http.keys", "secrets"),
     ("mimawari.web.session", "secrets"),
     # The simulated world is made from a seed, and so the same each time.
     ("mimawari.sim.chance", "random"),

@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx2
 
-from mimawari.app.answering import start_api
-from mimawari.app.listening import listen
+from mimawari.app.http.answering import start_api
+from mimawari.app.http.listening import listen
 from mimawari.app.ops import System, opened
-from mimawari.app.reporting import open_reporter
+from mimawari.app.reporting.reporters import open_reporter
 from mimawari.kernel.job import End, NewJob, State, Want
 from mimawari.kernel.ports import Clock
 from mimawari.kernel.watch import Watch

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from mimawari.app.addresses import Hosts, address_of, network_of
+from mimawari.app.http.addresses import Hosts, address_of, network_of
 from tests.app.ground import KEY, Api, check_error, open_api
 from tests.conftest import Databases
 

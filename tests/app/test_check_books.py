@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mimawari.app.check_books import Evidence, Report, judge, plan_orders, watch_books
-from mimawari.app.checking import START
+from mimawari.app.judges.books import Evidence, Report, judge, plan_orders, watch_books
+from mimawari.app.judges.virtual_run import START
 from mimawari.sim.sites.google_books.observed import Found, Look, look_again
 from tests.app.terminal import Terminal
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mimawari.app.check_hot import MOST_TARGETS, Counted, check_hot, list_keywords, spearman
+from mimawari.app.judges.hot import MOST_TARGETS, Counted, check_hot, list_keywords, spearman
 from mimawari.errors import BadInput
 from tests.app.terminal import Terminal
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mimawari.app.check_prices import (
+from mimawari.app.judges.prices import (
     SETTINGS,
     Evidence,
     Report,
@@ -18,7 +18,7 @@ from mimawari.app.check_prices import (
     make_wanted,
     watch_prices,
 )
-from mimawari.app.checking import START
+from mimawari.app.judges.virtual_run import START
 from mimawari.kernel.clock import VirtualClock
 from mimawari.sim.sites.mercari.api import PAGE_SIZE
 from mimawari.sim.sites.mercari.market import ON_SALE, SOLD, Market, Sieve

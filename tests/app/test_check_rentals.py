@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from mimawari.app.check_rentals import (
+from mimawari.app.judges.rentals import (
     Evidence,
     Moment,
     clear_spans,
@@ -16,7 +16,7 @@ from mimawari.app.check_rentals import (
     plan_orders,
     watch_rentals,
 )
-from mimawari.app.checking import START
+from mimawari.app.judges.virtual_run import START
 from mimawari.sim.sites.yahoo_realestate.observed import Change
 from tests.app.terminal import Terminal
 

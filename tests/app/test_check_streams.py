@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from mimawari.app.check_streams import watch_streams
-from mimawari.app.check_streams_judge import Evidence, Report, Told, judge, list_labels
-from mimawari.app.check_streams_plan import INCIDENTS, Script, draw_scripts
-from mimawari.app.checking import START
+from mimawari.app.judges.streams import watch_streams
+from mimawari.app.judges.streams_plan import INCIDENTS, Script, draw_scripts
+from mimawari.app.judges.streams_verdict import Evidence, Report, Told, judge, list_labels
+from mimawari.app.judges.virtual_run import START
 from mimawari.sim.sites.youtube.programme import FPS
 from mimawari.watches.streams.models import EventType, Sense
 from tests.app.terminal import Terminal

@@ -5,9 +5,9 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
-from mimawari.app.connections import Connections, Deadlines
-from mimawari.app.edge import Message, Receive, Send
-from mimawari.app.listening import listen, start
+from mimawari.app.http.connections import Connections, Deadlines
+from mimawari.app.http.edge import Message, Receive, Send
+from mimawari.app.http.listening import listen, start
 
 QUICK = Deadlines(idle=0.6, headers=0.4, body=0.5, stalled=0.6, sweep=0.05)
 BOUND_SECONDS = 10.0

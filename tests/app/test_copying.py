@@ -11,7 +11,7 @@ from sqlalchemy import insert, inspect, select
 
 from mimawari.app import copying
 from mimawari.app.copying import Copied, list_tables
-from mimawari.app.demo import staged
+from mimawari.app.demo.run import staged
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import VirtualClock
 from mimawari.store.sql import SqlStore

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mimawari.app.demo import find_anchor
-from mimawari.app.demo_cast import STARTS_AT, TRADED, WATCHED
-from mimawari.app.demo_past import DAYS, Inside, Stall
+from mimawari.app.demo.cast import STARTS_AT, TRADED, WATCHED
+from mimawari.app.demo.past import DAYS, Inside, Stall
+from mimawari.app.demo.run import find_anchor
 from mimawari.kernel.clock import VirtualClock
 from mimawari.sim.sites.mercari.market import Wanted
 from mimawari.sim.sites.mercari.site import MarketSite

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from fastapi import APIRouter
 
-from mimawari.app.edge import MOST_BYTES
+from mimawari.app.http.edge import MOST_BYTES
 from mimawari.kernel.watch import Watch
 from tests.app.ground import KEY, OTHER_KEY, Api, check_error, check_guards, open_api
 from tests.conftest import Databases

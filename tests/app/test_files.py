@@ -9,9 +9,9 @@ import pytest
 import yaml
 from pydantic import SecretStr
 
-from mimawari.app.commands_files import sections
+from mimawari.app.commands.files import sections
 from mimawari.app.ops import System, opened
-from mimawari.edges.declaring import Action, Planned, apply, export
+from mimawari.edges.target_file import Action, Planned, apply, export
 from mimawari.errors import BadInput
 from mimawari.settings import Settings
 from mimawari.watches import INSTALLED

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from mimawari.app.keys import LEAST, find_short
+from mimawari.app.http.keys import LEAST, find_short
 from mimawari.errors import BadInput
 from mimawari.settings import Settings
 from tests.app.terminal import Terminal

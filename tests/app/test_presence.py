@@ -10,7 +10,7 @@ from datetime import timedelta
 from sqlalchemy import select
 
 from mimawari.app.ops import System
-from mimawari.app.presence import FORGET_AFTER, list_processes, say_alive
+from mimawari.app.process.presence import FORGET_AFTER, list_processes, say_alive
 from mimawari.app.roles import Role
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.job import NewJob, Want

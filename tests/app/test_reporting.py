@@ -13,7 +13,7 @@ import pytest
 from fastapi import APIRouter, Request
 
 from mimawari import __version__
-from mimawari.app.reporting import MOST, Reporters, open_reporter
+from mimawari.app.reporting.reporters import MOST, Reporters, open_reporter
 from mimawari.errors import Invalid
 from mimawari.installation import install_advice
 from mimawari.kernel.clock import VirtualClock

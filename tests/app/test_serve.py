@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import httpx2
 import pytest
 
-from mimawari.app.listening import listen
+from mimawari.app.http.listening import listen
 from tests.app.terminal import Serving, Terminal, wait_for
 
 

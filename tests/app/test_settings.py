@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import SecretStr
 
-from mimawari.app.commands_sim import serve_world
+from mimawari.app.commands.sim import serve_world
 from mimawari.errors import BadInput
 from mimawari.settings import DEFAULTS, Settings, load_settings, names_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mimawari.app.ops import opened
-from mimawari.app.steady import find_mark, save_mark
+from mimawari.app.process.steady_clock import find_mark, save_mark
 from mimawari.kernel import clock as clocks
 from mimawari.kernel.clock import Mark, RealClock, ScaledClock, boot_name, boot_ticks
 from mimawari.settings import Settings

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimawari.app.strict import DEEPEST, LARGEST, check_json
+from mimawari.app.http.strict_json import DEEPEST, LARGEST, check_json
 from mimawari.errors import BadInput
 
 steady = settings(deadline=None, derandomize=True)

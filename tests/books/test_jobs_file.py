@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mimawari.edges.lined import MOST_BYTES
+from mimawari.edges.yaml_lines import MOST_BYTES
 from mimawari.errors import BadInput
 from mimawari.text import clean
 from mimawari.watches.books.jobs_file import parse_jobs, write_jobs

@@ -8,15 +8,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from mimawari.app import (
-    check_books,
-    check_hot,
-    check_prices,
-    check_rentals,
-    check_streams,
-    check_streams_judge,
-)
-from mimawari.app.checking import list_seen
+from mimawari.app.judges import books, hot, prices, rentals, streams, streams_verdict
+from mimawari.app.judges.virtual_run import list_seen
 from mimawari.kernel.limits import START_FOR
 from mimawari.sim.sites.google_books.observed import look_again
 from mimawari.sim.sites.mercari.observed import Looks
@@ -76,7 +69,7 @@ async def gather_asked(stage: Stage, crew: Crew) -> Asked:
 async def judge_hot(stage: Stage, crew: Crew, asked: Asked) -> None:
     """Insist on every count."""
     window = Window.before(stage.clock.now(), 24)
-    ours = await check_hot.read_ours(crew.store, KEYWORDS, window)
+    ours = await hot.read_ours(crew.store, KEYWORDS, window)
     searches = [
         one
         for one in asked.kept("market")
@@ -85,7 +78,7 @@ async def judge_hot(stage: Stage, crew: Crew, asked: Asked) -> None:
     async with crew.store.read() as reader:
         rows = await reader.execute(select(crawls.c.pages_asked - crawls.c.pages_read))
         unread = sum(rows.scalars())
-    report = check_hot.judge(ours, Looks(SEED, searches), stage.market.market)
+    report = hot.judge(ours, Looks(SEED, searches), stage.market.market)
     LOG.info("hot: %s", {**asdict(report), "targets": len(report.targets), "unread": unread})
     assert not report.differing, [one for one in report.targets if not one.ok]
     assert report.crawls > len(KEYWORDS)
@@ -96,7 +89,7 @@ async def judge_prices(stage: Stage, crew: Crew, asked: Asked, until: datetime) 
     keywords = {one.keyword for one in PRODUCTS}
     zone = crew.given.settings("").zone
     now = stage.clock.now()
-    evidence = check_prices.Evidence(
+    evidence = prices.Evidence(
         seed=SEED,
         days=SPAN.total_seconds() / 86400,
         settings=PRODUCTS,
@@ -107,13 +100,11 @@ async def judge_prices(stage: Stage, crew: Crew, asked: Asked, until: datetime) 
         ],
         until=until,
         zone=zone,
-        crawls=await check_prices.count_crawls(crew.store),
-        stored=await check_prices.list_stored(crew.store),
-        markets=await check_prices.find_markets(
-            crew.store, stage.begin_at, now, crew.given.settings("")
-        ),
+        crawls=await prices.count_crawls(crew.store),
+        stored=await prices.list_stored(crew.store),
+        markets=await prices.find_markets(crew.store, stage.begin_at, now, crew.given.settings("")),
     )
-    report = check_prices.judge(evidence, check_prices.look_again(evidence))
+    report = prices.judge(evidence, prices.look_again(evidence))
     LOG.info("prices: %s", report)
     assert report.ok, report.examples
 
@@ -126,14 +117,14 @@ async def judge_rentals(stage: Stage, crew: Crew, asked: Asked) -> None:
         for one in everything
     ]
     days = SPAN.total_seconds() / 86400
-    changes = await check_rentals.read_changes(crew.store)
-    evidence = check_rentals.Evidence(
+    changes = await rentals.read_changes(crew.store)
+    evidence = rentals.Evidence(
         seed=SEED, days=days, requests=kept, moments=stage.moments, changes=changes
     )
-    report = check_rentals.judge(evidence)
+    report = rentals.judge(evidence)
     manners = judge_manners(kept, START_FOR)
     blocks = list_blocks(everything)
-    spans = check_rentals.clear_spans(stage.moments, blocks)
+    spans = rentals.clear_spans(stage.moments, blocks)
     least = count_least(list_details(everything), spans)
     LOG.info("rentals: %s; %s; least %s; %s blocks", report, manners, least, len(blocks))
     assert (report.missing, report.extra) == (0, 0), report
@@ -145,20 +136,20 @@ async def judge_rentals(stage: Stage, crew: Crew, asked: Asked) -> None:
 async def judge_books(stage: Stage, crew: Crew, asked: Asked) -> None:
     """Insist on every book, on every cursor and on the quota."""
     now = stage.clock.now()
-    evidence = check_books.Evidence(
+    evidence = books.Evidence(
         seed=SEED,
         days=SPAN.total_seconds() / 86400,
         quota=stage.calls,
         zone=crew.given.settings("").zone,
         requests=asked.kept("books"),
         watched=[
-            await check_books.read_job(crew.store, one, stage.resets[one.name], now)
+            await books.read_job(crew.store, one, stage.resets[one.name], now)
             for one in stage.searches
         ],
-        books=await check_books.list_books(crew.store),
+        books=await books.list_books(crew.store),
         spent=asked.spent,
     )
-    report = check_books.judge(evidence, look_again(SEED, evidence.requests))
+    report = books.judge(evidence, look_again(SEED, evidence.requests))
     LOG.info("books: %s", report)
     assert not report.examples, report.examples
     assert report.books > 0
@@ -166,14 +157,14 @@ async def judge_books(stage: Stage, crew: Crew, asked: Asked) -> None:
 
 async def judge_streams(stage: Stage, crew: Crew) -> None:
     """Insist on every alert, its recovery and their times; how late they come is not judged."""
-    evidence = check_streams_judge.Evidence(
+    evidence = streams_verdict.Evidence(
         seed=SEED,
         scripts=stage.scripts,
-        told=check_streams.list_told(stage.world.find(Hooks)),
+        told=streams.list_told(stage.world.find(Hooks)),
         requests=0,
-        segments=await check_streams.count_segments(crew.store),
+        segments=await streams.count_segments(crew.store),
     )
-    report = check_streams_judge.judge(evidence)
+    report = streams_verdict.judge(evidence)
     LOG.info("streams: %s", report)
     wrong = [one for one in report.examples if one.what != "late"]
     assert not wrong, wrong

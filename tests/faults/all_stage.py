@@ -4,14 +4,9 @@ import os
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from mimawari.app import (
-    check_books,
-    check_hot,
-    check_prices,
-    check_rentals,
-    check_streams,
-)
-from mimawari.app.check_streams_plan import Script
+from mimawari.app.judges import books as check_books
+from mimawari.app.judges import hot, prices, rentals, streams
+from mimawari.app.judges.streams_plan import Script
 from mimawari.kernel.clock import ScaledClock
 from mimawari.sim.chance import chance_of
 from mimawari.sim.sites.google_books.site import Books
@@ -36,11 +31,9 @@ from tests.faults.all_world import Given
 SEED = 7
 SPAN = timedelta(days=float(os.environ.get("MIMAWARI_FAULTS_DAYS", "3")))
 """Less where somebody wants to see soon that it runs at all."""
-PRODUCTS = check_prices.SETTINGS[-8:]
+PRODUCTS = prices.SETTINGS[-8:]
 KEYWORDS = [
-    word
-    for word in check_hot.list_keywords(20)
-    if word not in {one.keyword for one in check_prices.SETTINGS}
+    word for word in hot.list_keywords(20) if word not in {one.keyword for one in prices.SETTINGS}
 ][:10]
 MINUTE = timedelta(minutes=1)
 PROGRAMME_EVERY = timedelta(hours=6)
@@ -60,7 +53,7 @@ class Stage:
     calls: int
     scripts: list[Script]
     begin_at: datetime
-    moments: list[check_rentals.Moment] = field(default_factory=list)
+    moments: list[rentals.Moment] = field(default_factory=list)
     resets: dict[str, list[datetime]] = field(default_factory=dict)
 
 
@@ -127,7 +120,7 @@ async def add_targets(store: SqlStore, stage: Stage, given: Given) -> None:
             await products.add_product(tx, one.keyword, one, settings, now)
         for area in AREAS:
             url = f"{given.address}/rent/search/{area.path}/"
-            await lists.add_list(tx, url, MOST_ROOMS, check_rentals.EVERY, settings, now)
+            await lists.add_list(tx, url, MOST_ROOMS, rentals.EVERY, settings, now)
         for search in stage.searches:
             await book_jobs.add_job(tx, search, settings, now)
-    await check_streams.add_monitors(store, given.address, stage.scripts, now)
+    await streams.add_monitors(store, given.address, stage.scripts, now)

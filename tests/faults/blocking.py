@@ -16,10 +16,10 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from mimawari.app.process_guard import Patience, guarding
-from mimawari.app.restarting import run_again
+from mimawari.app.commands.run import run, settings
+from mimawari.app.process.guard import Patience, guarding
+from mimawari.app.process.restarting import run_again
 from mimawari.app.roles import Role
-from mimawari.app.run import run, settings
 from mimawari.app.serve import serve
 from mimawari.edges.routes import SystemOf
 from mimawari.ids import new_id

@@ -11,9 +11,10 @@ from typing import Any
 
 import httpx2
 
-from mimawari.app import check_books, check_hot, check_prices, check_rentals, check_streams
-from mimawari.app.check_streams_plan import Script
-from mimawari.app.checking import list_seen
+from mimawari.app.judges import books as check_books
+from mimawari.app.judges import hot, prices, rentals, streams
+from mimawari.app.judges.streams_plan import Script
+from mimawari.app.judges.virtual_run import list_seen
 from mimawari.kernel.clock import RealClock
 from mimawari.settings import DEFAULTS, Settings, names_of
 from mimawari.sim.chance import chance_of
@@ -162,17 +163,17 @@ def make_script(now: datetime) -> Script:
 async def add_targets(store: SqlStore, settings: Settings, books: Books, script: Script) -> None:
     """Have something watched by every watch; in the short run a stream alone."""
     now = RealClock().now()
-    await check_streams.add_monitors(store, settings.rentals_url, [script], now)
+    await streams.add_monitors(store, settings.rentals_url, [script], now)
     if not FULL:
         return
-    (word,) = check_hot.list_keywords(1)
-    product = check_prices.SETTINGS[0]
+    (word,) = hot.list_keywords(1)
+    product = prices.SETTINGS[0]
     (search, *_) = check_books.choose_searches(chance_of("clock", SEED), books)
     async with store.edit() as tx:
         await franchises.add_ips(tx, [NewIp(name=word, keyword=word)], settings, now)
         await products.add_product(tx, product.keyword, product, settings, now)
         url = f"{settings.rentals_url}/rent/search/{AREAS[0].path}/"
-        await lists.add_list(tx, url, MOST_ROOMS, check_rentals.EVERY, settings, now)
+        await lists.add_list(tx, url, MOST_ROOMS, rentals.EVERY, settings, now)
         await book_jobs.add_job(tx, search, settings, now)
 
 

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 import structlog
 from sqlalchemy import select
 
-from mimawari.app.checking import list_seen
+from mimawari.app.judges.virtual_run import list_seen
 from mimawari.kernel.job import NewJob
 from mimawari.kernel.values import Limit
 from mimawari.kernel.watch import Watch, Watches

@@ -15,7 +15,7 @@ import structlog
 from sqlalchemy import select
 from starlette.types import Message, Receive, Scope, Send
 
-from mimawari.app.checking import list_seen
+from mimawari.app.judges.virtual_run import list_seen
 from mimawari.app.roles import Role
 from mimawari.app.serve import serve
 from mimawari.kernel.clock import RealClock, ScaledClock

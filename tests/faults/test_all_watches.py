@@ -10,11 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mimawari.app import (
-    check_books,
-    check_rentals,
-)
-from mimawari.app.checking import START, Order
+from mimawari.app.judges import books, rentals
+from mimawari.app.judges.virtual_run import START, Order
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.kernel.job import State
 from mimawari.store.sql import SqlStore
@@ -57,9 +54,9 @@ async def live_on(crew: Crew, stage: Stage) -> None:
     while (now := stage.clock.now()) < stage.begin_at + SPAN:
         while orders and orders[0][0] <= now:
             stage.world.orders.add(orders.pop(0)[1])
-        is_clear = await check_rentals.is_clear(crew.store)
-        stage.moments.append(check_rentals.Moment(at=now, is_clear=is_clear))
-        for name in await check_books.reset_rested(crew.store, settings, now):
+        is_clear = await rentals.is_clear(crew.store)
+        stage.moments.append(rentals.Moment(at=now, is_clear=is_clear))
+        for name in await books.reset_rested(crew.store, settings, now):
             stage.resets[name].append(now)
         if now - killed_at >= APART and (victim := choose(stage, now, chance)) is not None:
             killed_at = now
@@ -86,8 +83,8 @@ def choose(stage: Stage, now: datetime, chance: random.Random) -> frozenset[str]
 def plan_orders(stage: Stage) -> list[Order]:
     """Plan what goes wrong at the sites that take orders, as each one's own check does."""
     planned = [
-        *check_rentals.plan_orders(SEED, SPAN),
-        *check_books.plan_orders(SEED, SPAN),
+        *rentals.plan_orders(SEED, SPAN),
+        *books.plan_orders(SEED, SPAN),
     ]
     shift = stage.begin_at - START
     return sorted(((at + shift, order) for at, order in planned), key=lambda order: order[0])

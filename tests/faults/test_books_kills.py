@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from mimawari.app.checking import list_seen
+from mimawari.app.judges.virtual_run import list_seen
 from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.sim.sites.google_books.observed import Look, Reading, look_again
 from mimawari.sim.sites.google_books.titles import TOPICS

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from mimawari.app.check_rentals import STEP, Moment, clear_spans, is_clear
+from mimawari.app.judges.rentals import STEP, Moment, clear_spans, is_clear
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.kernel.job import State
 from mimawari.kernel.limits import START_FOR

@@ -17,7 +17,7 @@ import structlog
 import uvicorn
 from sqlalchemy import select
 
-from mimawari.app.listening import Uvicorn, listen
+from mimawari.app.http.listening import Uvicorn, listen
 from mimawari.kernel.clock import RealClock
 from mimawari.kernel.context import Context
 from mimawari.kernel.deliverer import Deliverer

@@ -15,11 +15,11 @@ import typer
 from starlette.routing import Route
 
 from mimawari import log
-from mimawari.app.addresses import Hosts
-from mimawari.app.answering import take_doors
-from mimawari.app.api import make_app, make_internal_app
 from mimawari.app.cli import app
-from mimawari.app.guesses import Guesses
+from mimawari.app.http.addresses import Hosts
+from mimawari.app.http.answering import take_doors
+from mimawari.app.http.api import make_app, make_internal_app
+from mimawari.app.http.guesses import Guesses
 from mimawari.app.ops import System, opened
 from mimawari.kernel.rights import make_token
 from mimawari.settings import load_settings

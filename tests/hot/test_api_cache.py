@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel
 from sqlalchemy import update
 
-from mimawari.edges import keeping
+from mimawari.edges import response_cache
 from mimawari.watches.hot.tables import hours, ips, items
 from tests.hot.api_ground import HOUR, Hot, listed
 
@@ -41,9 +41,9 @@ async def test_an_answer_is_kept_for_ten_minutes(hot: Hot, path: str) -> None:
     await hot.clock.advance(HOUR)
     first = (await hot.http.get(f"/api/v1{path}")).content
     await spoil(hot)
-    await hot.clock.advance(keeping.KEPT_FOR * 0.99)
+    await hot.clock.advance(response_cache.KEPT_FOR * 0.99)
     assert (await hot.http.get(f"/api/v1{path}")).content == first
-    await hot.clock.advance(keeping.KEPT_FOR * 0.01)
+    await hot.clock.advance(response_cache.KEPT_FOR * 0.01)
     assert (await hot.http.get(f"/api/v1{path}")).content != first
 
 
@@ -68,9 +68,9 @@ async def test_any_number_of_ranks_is_answered_from_one_kept_board(hot: Hot) -> 
 
 async def test_a_new_hour_has_a_board_of_its_own(hot: Hot) -> None:
     await hot.flow("a", inflow=1, outflow=1)
-    await hot.clock.advance(HOUR - keeping.KEPT_FOR / 2)
+    await hot.clock.advance(HOUR - response_cache.KEPT_FOR / 2)
     assert (await hot.get("/leaderboard"))["entries"] == []
-    await hot.clock.advance(keeping.KEPT_FOR / 2)
+    await hot.clock.advance(response_cache.KEPT_FOR / 2)
     assert len((await hot.get("/leaderboard"))["entries"]) == 1
 
 
@@ -100,14 +100,14 @@ async def test_an_answer_that_was_made_while_something_was_applied_is_not_kept(h
 
     async def overtaken() -> Answer:
         await cache.drop("some:")
-        await keeping.find_or_make(cache, "some:key", Answer, fast)
+        await response_cache.find_or_make(cache, "some:key", Answer, fast)
         return Answer(text="old")
 
     for made in (slow, overtaken):
         await cache.drop("some:")
-        assert (await keeping.find_or_make(cache, "some:key", Answer, made)).text == "old"
-        assert (await keeping.find_or_make(cache, "some:key", Answer, fast)).text == "new"
-        kept = await keeping.find_or_make(cache, "some:key", Answer, slow)
+        assert (await response_cache.find_or_make(cache, "some:key", Answer, made)).text == "old"
+        assert (await response_cache.find_or_make(cache, "some:key", Answer, fast)).text == "new"
+        kept = await response_cache.find_or_make(cache, "some:key", Answer, slow)
         assert kept.text == "new"
 
 
@@ -119,5 +119,5 @@ async def test_an_answer_of_another_form_is_made_anew(hot: Hot, kept: bytes) -> 
         return Answer(text="new")
 
     await cache.set("some:key", kept, HOUR)
-    assert (await keeping.find_or_make(cache, "some:key", Answer, make)).text == "new"
+    assert (await response_cache.find_or_make(cache, "some:key", Answer, make)).text == "new"
     assert await cache.get("some:key") == b'{"text":"new"}'

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimawari.edges import exporting
+from mimawari.edges import csv_export
 from mimawari.watches.hot.models import NewIp
 from tests.app.ground import check_error, check_guards
 from tests.hot.api_ground import HOUR, Hot, listed, seen
@@ -66,22 +66,22 @@ async def test_every_list_comes_as_a_file(hot: Hot) -> None:
 
 @given(st.text())
 def test_no_cell_begins_a_formula(text: str) -> None:
-    shown = exporting.cell(text)
+    shown = csv_export.cell(text)
     assert not shown.startswith(("=", "+", "-", "@", "\t", "\r"))
     assert shown in {text, f"'{text}"}
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM", "\t=1", "\r=1", "\uff1d1"])
 def test_what_a_spreadsheet_would_run_is_made_text(text: str) -> None:
-    assert exporting.cell(text) == f"'{text}"
-    assert exporting.cell([text, "b"]) == f"'{text}|b"
+    assert csv_export.cell(text) == f"'{text}"
+    assert csv_export.cell([text, "b"]) == f"'{text}|b"
 
 
 @pytest.mark.parametrize(
     ("value", "shown"), [(None, ""), (False, "false"), (-5, "-5"), (0.25, "0.25"), ("a=b", "a=b")]
 )
 def test_what_is_no_formula_stays_as_it_is(value: Any, shown: str) -> None:
-    assert exporting.cell(value) == shown
+    assert csv_export.cell(value) == shown
 
 
 async def send(hot: Hot, body: bytes, kind: str) -> Any:

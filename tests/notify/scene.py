@@ -10,7 +10,7 @@ from mimawari.kernel.naming import Naming
 from mimawari.kernel.rounds import Rounds
 from mimawari.kernel.telling import Telling, tell
 from mimawari.kernel.watch import Task, Watch, Watches
-from mimawari.notify import reads, targets
+from mimawari.notify import queries, targets
 from mimawari.notify import watch as notify
 from mimawari.notify.models import Send, Setting, Target
 from mimawari.settings import Settings
@@ -79,4 +79,4 @@ class Scene:
     async def sends(self, target: Target) -> list[Send]:
         """List a target's messages, oldest first."""
         async with self.store.read() as reader:
-            return (await reads.list_sends(reader, target.id, 100))[::-1]
+            return (await queries.list_sends(reader, target.id, 100))[::-1]

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mimawari.app.commands_files import sections
+from mimawari.app.commands.files import sections
 from mimawari.app.ops import System, opened
-from mimawari.edges.declaring import Action, apply, export
+from mimawari.edges.target_file import Action, apply, export
 from mimawari.errors import BadInput
-from mimawari.notify import reads, targets
+from mimawari.notify import queries, targets
 from mimawari.notify.models import How, Setting, Target
 from mimawari.settings import Settings
 from mimawari.watches import INSTALLED
@@ -42,7 +42,7 @@ async def put(system: System, text: str, *, is_dry: bool = False) -> list[Action
 
 async def kept(system: System) -> list[Target]:
     async with system.store.read() as reader:
-        return await reads.list_targets(reader)
+        return await queries.list_targets(reader)
 
 
 async def test_a_file_adds_targets_and_an_export_of_them_changes_nothing(system: System) -> None:

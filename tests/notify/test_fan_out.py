@@ -9,8 +9,8 @@ from sqlalchemy import func, select
 from mimawari.errors import Transient
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.values import Event
+from mimawari.notify.deliveries import TellDestination
 from mimawari.notify.models import How
-from mimawari.notify.posting import TellDestination
 from mimawari.notify.tables import events, lines, sends
 from mimawari.store.sql import SqlStore
 from tests.notify.catcher import Catcher

@@ -11,7 +11,7 @@ from mimawari.kernel.context import Context
 from mimawari.kernel.job import Job
 from mimawari.kernel.values import BreakerPolicy, Entry
 from mimawari.kernel.watch import Task, task
-from mimawari.notify import reads
+from mimawari.notify import queries
 from mimawari.notify.incidents import KINDS
 from mimawari.notify.targets import MEMBER
 from mimawari.store.sql import SqlStore
@@ -121,7 +121,7 @@ async def test_nobody_looks_for_incidents_that_nobody_is_told_of(scene: Scene) -
     quiet = await scene.add("quiet", "env:X", kinds=("rooms.gone",))
     assert await scene.store.schedule.find(MEMBER) is not None
     async with scene.store.read() as reader:
-        people = await reads.find_named(reader, "people")
+        people = await queries.find_named(reader, "people")
     assert people is not None
     await scene.change(people, enabled=False)
     assert await scene.store.schedule.find(MEMBER) is None

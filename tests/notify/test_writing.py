@@ -9,8 +9,8 @@ from mimawari.kernel.telling import Telling
 from mimawari.kernel.watch import Watches
 from mimawari.net.notify import Message
 from mimawari.notify import rules
+from mimawari.notify.messages import MOST_LETTERS, MOST_LINES, write_message
 from mimawari.notify.models import How, Setting, Told
-from mimawari.notify.writing import MOST_LETTERS, MOST_LINES, write_message
 from mimawari.settings import DEFAULTS
 from mimawari.watches import INSTALLED
 from tests.notify.scene import FELL, GONE

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 import httpx2
 from sqlalchemy import text
 
-from mimawari.app.checking import START, list_seen
+from mimawari.app.judges.virtual_run import START, list_seen
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.deliverer import in_the_log
 from mimawari.kernel.rounds import Rounds

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp
 
-from mimawari.app.listening import listen
+from mimawari.app.http.listening import listen
 from mimawari.errors import BadInput
 
 PATIENCE_SECONDS = 60.0

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import select
 
-from mimawari.app.api import make_internal_app
+from mimawari.app.http.api import make_internal_app
 from mimawari.ids import new_id
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.rights import make_token

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from mimawari.app.api import make_internal_app
+from mimawari.app.http.api import make_internal_app
 from tests.app.ground import KEY as PUBLIC_KEY
 from tests.app.ground import check_error
 from tests.conftest import Databases

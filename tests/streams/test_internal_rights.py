@@ -15,8 +15,8 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from pydantic import SecretStr
 
-from mimawari.app.api import make_internal_app
-from mimawari.app.edge import OPEN
+from mimawari.app.http.api import make_internal_app
+from mimawari.app.http.edge import OPEN
 from mimawari.ids import new_id
 from mimawari.kernel.rights import find_holder, make_token
 from mimawari.kernel.values import Limit

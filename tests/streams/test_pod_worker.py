@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from pydantic import SecretStr
 
-from mimawari.app.api import make_internal_app
+from mimawari.app.http.api import make_internal_app
 from mimawari.errors import Forbidden, StoreDown, Wait
 from mimawari.kernel.clock import RealClock
 from mimawari.kernel.context import Context

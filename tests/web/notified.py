@@ -5,7 +5,7 @@ from dataclasses import replace
 from mimawari.edges.system import System
 from mimawari.ids import new_id
 from mimawari.net.notify import Exchange, Report, write_report
-from mimawari.notify import reads, sync, targets
+from mimawari.notify import queries, sync, targets
 from mimawari.notify.models import Setting, Target, Told
 from tests.web.ground import HOSTILE
 
@@ -23,6 +23,6 @@ async def notify_somebody(system: System, name: str = HOSTILE) -> Target:
         setting = Setting(url="json://127.0.0.1:9/secret-word", kinds=("rentals.rent_fell",))
         target = await targets.add_target(tx, name, setting, now)
         await sync.fan_out(tx, told, system.settings, now)
-        [send] = await reads.list_sends(tx, target.id, 1)
+        [send] = await queries.list_sends(tx, target.id, 1)
         await sync.mark(tx, replace(send, attempts=1, reason=HOSTILE, report=write_report(report)))
     return target

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mimawari.notify import reads
+from mimawari.notify import queries
 from mimawari.notify.models import How, Target
 from tests.conftest import Databases
 from tests.notify.catcher import Catcher, open_catcher
@@ -33,7 +33,7 @@ async def browser(databases: Databases, tmp_path: Path, catcher: Catcher) -> Asy
 
 async def targets(browser: Browser) -> list[Target]:
     async with browser.api.store.read() as reader:
-        return await reads.list_targets(reader)
+        return await queries.list_targets(reader)
 
 
 async def add(browser: Browser, **fields: str) -> int:
@@ -130,7 +130,7 @@ async def test_messages_are_shown_with_what_was_in_the_way_and_run_nothing(
 ) -> None:
     target = await notify_somebody(browser.api.system)
     async with browser.api.store.read() as reader:
-        [send] = await reads.list_sends(reader, target.id, 5)
+        [send] = await queries.list_sends(reader, target.id, 5)
     for path in ("/notify", f"/notify/{target.id}", f"/notify/sends/{send.id}"):
         page = await browser.see(path)
         check_harmless(page)

@@ -10,20 +10,14 @@ from typing import Annotated
 import typer
 
 from mimawari import __version__, show
-from mimawari.app import (
-    commands_db,
-    commands_files,
-    commands_jobs,
-    commands_sessions,
-    commands_sim,
-    doctor,
-)
-from mimawari.app.keys import key_file
+from mimawari.app import doctor
+from mimawari.app.commands import db, files, jobs, sessions, sim
+from mimawari.app.commands.run import fail, run, run_on_system, settings, system
+from mimawari.app.http.keys import key_file
 from mimawari.app.ops import System, place
-from mimawari.app.presence import list_processes
-from mimawari.app.restarting import run_again
+from mimawari.app.process.presence import list_processes
+from mimawari.app.process.restarting import run_again
 from mimawari.app.roles import Role
-from mimawari.app.run import fail, run, run_on_system, settings, system
 from mimawari.edges.checks import show_checks
 from mimawari.edges.system import Json
 from mimawari.errors import MimawariError, NotFound
@@ -38,12 +32,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.add_typer(commands_db.app, name="db")
-app.add_typer(commands_jobs.app, name="jobs")
-app.add_typer(commands_sessions.app, name="sessions")
-app.add_typer(commands_sim.app, name="sim")
-app.command()(commands_files.apply)
-app.command()(commands_files.export)
+app.add_typer(db.app, name="db")
+app.add_typer(jobs.app, name="jobs")
+app.add_typer(sessions.app, name="sessions")
+app.add_typer(sim.app, name="sim")
+app.command()(files.apply)
+app.command()(files.export)
 for watch in INSTALLED:
     if watch.commands is not None:
         app.add_typer(watch.commands, name=watch.name)
@@ -69,7 +63,7 @@ def serve_command(role: Roles = None) -> None:
 
 def _serve(roles: frozenset[Role]) -> None:
     # What serves takes a while to load, which no other command should wait for.
-    from mimawari.app.process_guard import guarding  # noqa: PLC0415
+    from mimawari.app.process.guard import guarding  # noqa: PLC0415
     from mimawari.app.serve import serve  # noqa: PLC0415
 
     found = settings()
@@ -95,7 +89,7 @@ def monitor(
 ) -> None:
     """Run one monitor as a pod does: with the gateway's address and key, and no database."""
     from mimawari.app.monitor import run_monitor  # noqa: PLC0415 - as above
-    from mimawari.app.process_guard import guarding  # noqa: PLC0415 - as above
+    from mimawari.app.process.guard import guarding  # noqa: PLC0415 - as above
 
     with guarding() as guard:
         run(run_monitor(settings(), clean(monitor_id), clean(pod), guard))
@@ -111,7 +105,7 @@ def demo(
     ] = 60,
 ) -> None:
     """Show all watches at work on a simulated world; needs no network and keeps nothing."""
-    from mimawari.app.demo import run_demo  # noqa: PLC0415 - as above
+    from mimawari.app.demo.run import run_demo  # noqa: PLC0415 - as above
 
     try:
         asyncio.run(run_demo(seconds, scale))

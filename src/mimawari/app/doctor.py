@@ -6,10 +6,10 @@ import sqlite3
 import sys
 
 from mimawari.app.copying import list_tables
-from mimawari.app.keys import find_short, key_file, load_keys
+from mimawari.app.http.keys import find_short, key_file, load_keys
+from mimawari.app.http.tls import check_tls
 from mimawari.app.ops import open_link, open_store, place
-from mimawari.app.reporting import open_outside
-from mimawari.app.tls import check_tls
+from mimawari.app.reporting.reporters import open_outside
 from mimawari.edges.checks import Check
 from mimawari.errors import BadInput, MimawariError
 from mimawari.installation import install_advice

@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from structlog.contextvars import bind_contextvars
 
-from mimawari.app.listening import Uvicorn, listen
-from mimawari.app.process_guard import ProcessGuard
+from mimawari.app.http.listening import Uvicorn, listen
+from mimawari.app.process.guard import ProcessGuard
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.kernel.context import Context

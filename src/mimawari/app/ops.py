@@ -14,7 +14,7 @@ from sqlalchemy import inspect, select
 from sqlalchemy.exc import ArgumentError
 
 from mimawari.app.copying import list_tables
-from mimawari.app.steady import find_mark
+from mimawari.app.process.steady_clock import find_mark
 from mimawari.errors import BadInput, NotFound
 from mimawari.installation import install_advice
 from mimawari.kernel.clock import RealClock, ScaledClock

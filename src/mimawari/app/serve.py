@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from mimawari.app.aftermath import look_back
 from mimawari.app.ops import System, opened
-from mimawari.app.presence import say_alive
-from mimawari.app.process_guard import ProcessGuard
-from mimawari.app.reporting import open_reporter
+from mimawari.app.process.aftermath import look_back
+from mimawari.app.process.guard import ProcessGuard
+from mimawari.app.process.presence import say_alive
+from mimawari.app.process.record import RunningRecord, open_record
+from mimawari.app.process.steady_clock import keep_marks
+from mimawari.app.reporting.reporters import open_reporter
 from mimawari.app.roles import Role
-from mimawari.app.running_record import RunningRecord, open_record
-from mimawari.app.steady import keep_marks
 from mimawari.errors import StoreDown
 from mimawari.kernel.deliverer import Deliverer, in_the_log
 from mimawari.kernel.janitor import Janitor, Retention
@@ -34,8 +34,8 @@ from mimawari.net.ways import open_ways
 from mimawari.settings import Settings
 
 if TYPE_CHECKING:
-    from mimawari.app.answering import Doors
-    from mimawari.app.listening import Api
+    from mimawari.app.http.answering import Doors
+    from mimawari.app.http.listening import Api
 
 AGAIN_SECONDS = 1.0
 
@@ -182,7 +182,7 @@ def _open_record(folder: Path) -> RunningRecord | None:
 
 def _take_doors(settings: Settings) -> "Doors":
     # What answers is a tenth of the program's memory, which who only works need not have.
-    from mimawari.app.answering import take_doors  # noqa: PLC0415
+    from mimawari.app.http.answering import take_doors  # noqa: PLC0415
 
     return take_doors(settings)
 

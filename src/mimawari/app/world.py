@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import uvicorn
 
 from mimawari import show
-from mimawari.app.listening import Uvicorn, listen
+from mimawari.app.http.listening import Uvicorn, listen
 from mimawari.errors import BadInput
 from mimawari.kernel.clock import RealClock, ScaledClock
 from mimawari.settings import Settings

@@ -4,7 +4,7 @@ from mimawari.kernel.telling import SCHEME as TELL
 from mimawari.kernel.watch import Watch
 from mimawari.notify import incidents, sync, tables, targets, tasks
 from mimawari.notify.cli import app as commands
-from mimawari.notify.posting import NotifyDestination, TellDestination
+from mimawari.notify.deliveries import NotifyDestination, TellDestination
 
 watch = Watch(
     name="notify",
@@ -18,7 +18,7 @@ watch = Watch(
         sync.SCHEME: NotifyDestination(store, clock, watches.settings, watches.tellings),
     },
     router="mimawari.notify.api:router",
-    declared="mimawari.notify.declared:declared",
+    declared="mimawari.notify.export:declared",
     commands=commands,
 )
 """It watches what the watches tell."""

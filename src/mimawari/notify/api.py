@@ -6,14 +6,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
-from mimawari.edges.asking import Asked, Id, Most
+from mimawari.edges.request_fields import Asked, Id, Most
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
 from mimawari.log import hide_secrets
 from mimawari.net.notify import Report, read_report
-from mimawari.notify import posting, reads, targets
-from mimawari.notify.asking import TargetIn, TargetPatch, write_setting
+from mimawari.notify import deliveries, queries, targets
 from mimawari.notify.models import Send, Setting, Target
+from mimawari.notify.schemas import TargetIn, TargetPatch, write_setting
 
 router = APIRouter(prefix="/api/notify")
 TargetId = Annotated[Id, Path(description="A target's id.")]
@@ -148,7 +148,7 @@ async def list_kinds(system: SystemOf) -> KindsOut:
 async def list_targets(system: SystemOf) -> TargetsOut:
     """List whom we notify."""
     async with system.store.read() as reader:
-        found = await reads.list_targets(reader)
+        found = await queries.list_targets(reader)
     return TargetsOut(targets=[TargetOut.of(one) for one in found])
 
 
@@ -163,7 +163,7 @@ async def add_target(system: SystemOf, given: TargetIn) -> TargetOut:
 
 async def _find(system: System, target_id: int) -> Target:
     async with system.store.read() as reader:
-        return await reads.find_target(reader, target_id)
+        return await queries.find_target(reader, target_id)
 
 
 @router.get("/targets/{target_id}")
@@ -176,7 +176,7 @@ async def show_target(system: SystemOf, target_id: TargetId) -> TargetOut:
 async def change_target(system: SystemOf, target_id: TargetId, given: TargetPatch) -> TargetOut:
     """Change what is named of a target."""
     async with system.store.edit() as tx:
-        known = await reads.find_target(tx, target_id)
+        known = await queries.find_target(tx, target_id)
         name, setting = given.change(known)
         check(system, setting)
         return TargetOut.of(
@@ -188,7 +188,7 @@ async def change_target(system: SystemOf, target_id: TargetId, given: TargetPatc
 async def remove_target(system: SystemOf, target_id: TargetId) -> None:
     """Notify a target no more, and forget what it was told."""
     async with system.store.edit() as tx:
-        known = await reads.find_target(tx, target_id)
+        known = await queries.find_target(tx, target_id)
         await targets.remove_target(tx, known, system.clock.now())
 
 
@@ -196,7 +196,7 @@ async def remove_target(system: SystemOf, target_id: TargetId) -> None:
 async def test_target(system: SystemOf, target_id: TargetId) -> TestOut:
     """Really send a target the last event of its choice, and tell what happened."""
     target = await _find(system, target_id)
-    message, report = await posting.send_test(
+    message, report = await deliveries.send_test(
         system.store, system.clock, system.settings, system.watches.tellings, target.setting
     )
     shown = ReportOut.of(report).model_dump()
@@ -210,7 +210,7 @@ async def list_sends(
     """List what was sent to a target, newest first."""
     await _find(system, target_id)
     async with system.store.read() as reader:
-        found = await reads.list_sends(reader, target_id, given.limit + 1, given.before)
+        found = await queries.list_sends(reader, target_id, given.limit + 1, given.before)
     shown = found[: given.limit]
     following = shown[-1].id if len(found) > given.limit else None
     return SendsOut(sends=[SendOut.of(one) for one in shown], next=following)

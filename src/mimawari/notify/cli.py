@@ -10,14 +10,14 @@ from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput, NotFound
 from mimawari.log import hide_secrets
 from mimawari.net.notify import Message, Report
-from mimawari.notify import posting, reads, targets
+from mimawari.notify import deliveries, queries, targets
 from mimawari.notify.models import How, Send, Setting, Target
 from mimawari.text import format_duration
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from mimawari.notify.asking import TargetIn, TargetPatch
+    from mimawari.notify.schemas import TargetIn, TargetPatch
 
 M = TypeVar("M", bound="BaseModel")
 
@@ -88,13 +88,13 @@ def _way(every: str | None, daily: str | None, *, at_once: bool) -> dict[str, An
 
 def _parse_new(said: Mapping[str, Any]) -> "TargetIn":
     # What describes requests takes long to load, and most commands do without.
-    from mimawari.notify.asking import TargetIn  # noqa: PLC0415
+    from mimawari.notify.schemas import TargetIn  # noqa: PLC0415
 
     return _parse(TargetIn, said)
 
 
 def _parse_change(said: Mapping[str, Any]) -> "TargetPatch":
-    from mimawari.notify.asking import TargetPatch  # noqa: PLC0415 - as above
+    from mimawari.notify.schemas import TargetPatch  # noqa: PLC0415 - as above
 
     return _parse(TargetPatch, said)
 
@@ -133,8 +133,8 @@ def list_targets(context: typer.Context, json: Json = False) -> None:
 
     async def work(opened: System) -> None:
         async with opened.store.read() as reader:
-            found = await reads.list_targets(reader)
-            last = await reads.find_last_sends(reader, [one.id for one in found])
+            found = await queries.list_targets(reader)
+            last = await queries.find_last_sends(reader, [one.id for one in found])
         if json:
             show.console.print_json(show.as_json([_plain(one) for one in found]))
             return
@@ -158,7 +158,7 @@ def _last(send: Send | None) -> str:
 
 
 def _plain(target: Target) -> dict[str, Any]:
-    from mimawari.notify.asking import write_setting  # noqa: PLC0415 - only programs need it
+    from mimawari.notify.schemas import write_setting  # noqa: PLC0415 - only programs need it
 
     hidden = hide_secrets(target.setting.url)
     return {"id": target.id, "name": target.name, **write_setting(target.setting), "url": hidden}
@@ -166,7 +166,7 @@ def _plain(target: Target) -> dict[str, Any]:
 
 async def _find(opened: System, name: str) -> Target:
     async with opened.store.read() as reader:
-        found = await reads.find_named(reader, name)
+        found = await queries.find_named(reader, name)
     if found is None:
         raise NotFound(f"no target is called {name!r}; `mimawari notify ls` lists them")
     return found
@@ -179,7 +179,7 @@ def show_target(context: typer.Context, name: Name, json: Json = False) -> None:
     async def work(opened: System) -> None:
         target = await _find(opened, name)
         async with opened.store.read() as reader:
-            found = await reads.list_sends(reader, target.id, SHOWN_SENDS)
+            found = await queries.list_sends(reader, target.id, SHOWN_SENDS)
         if json:
             show.console.print_json(show.as_json({**_plain(target), "sends": found}))
             return
@@ -276,7 +276,7 @@ def try_target(context: typer.Context, name: Name, json: Json = False) -> None:
     async def work(opened: System) -> tuple[Message, Report]:
         setting = (await _find(opened, name)).setting
         given = (opened.store, opened.clock, opened.settings, opened.watches.tellings)
-        return await posting.send_test(*given, setting)
+        return await deliveries.send_test(*given, setting)
 
     message, report = run(context, work)
     if json:

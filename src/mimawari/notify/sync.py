@@ -11,7 +11,7 @@ from mimawari.kernel.job import NewJob
 from mimawari.kernel.ports import Tx
 from mimawari.notify import rules
 from mimawari.notify.models import How, Send, SendState, Target, Told
-from mimawari.notify.reads import list_targets
+from mimawari.notify.queries import list_targets
 from mimawari.notify.tables import events, lines, sends
 from mimawari.settings import Settings
 

@@ -15,7 +15,7 @@ from mimawari.kernel.values import Entry
 from mimawari.notify import sync
 from mimawari.notify.incidents import KINDS
 from mimawari.notify.models import How, Setting, Target
-from mimawari.notify.reads import find_named, find_target, list_targets
+from mimawari.notify.queries import find_named, find_target, list_targets
 from mimawari.notify.tables import targets
 from mimawari.settings import Settings
 

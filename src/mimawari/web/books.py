@@ -7,8 +7,8 @@ from datetime import datetime
 from markupsafe import Markup
 from starlette.responses import Response
 
-from mimawari.edges import standing
-from mimawari.edges.asked import is_running
+from mimawari.edges import site_status
+from mimawari.edges.request_job import is_running
 from mimawari.errors import BadInput
 from mimawari.kernel.why import why
 from mimawari.sites import google_books
@@ -64,8 +64,8 @@ async def _show(visit: Visit, problem: str | None = None, typed: Typed = NEW_JOB
         usage = await quota.find_usage(reader, system.settings, now)
         last = await queries.list_last_runs(reader, LAST)
     offset = visit.number("offset", 0)
-    limit = await standing.find_limit(system, jobs.PAGE)
-    breaker = await standing.find_breaker(system, google_books.SITE.name)
+    limit = await site_status.find_limit(system, jobs.PAGE)
+    breaker = await site_status.find_breaker(system, google_books.SITE.name)
     return visit.page(
         "books/index.html",
         422 if problem else 200,

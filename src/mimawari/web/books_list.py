@@ -6,8 +6,8 @@ from datetime import datetime
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from mimawari.edges import exporting, paging
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination
+from mimawari.edges.pagination import Listing
 from mimawari.watches.books import jobs, queries
 from mimawari.web.visit import Visit
 
@@ -38,7 +38,7 @@ async def show(visit: Visit) -> Response:
     job_name = visit.text("job") or None
     if visit.text("format") == "csv":
         pieces = _pieces(visit, job_name)
-        return await exporting.download("books", list(Row.model_fields), pieces)
+        return await csv_export.download("books", list(Row.model_fields), pieces)
     offset = visit.number("offset", 0)
     async with visit.system.store.read() as reader:
         found = await queries.list_books(reader, A_PAGE, job_name, offset)
@@ -63,7 +63,7 @@ async def _pieces(visit: Visit, job_name: str | None) -> AsyncIterator[Sequence[
         return list(enumerate(rows, offset + 1))
 
     listing = Listing(fetch=fetch, start=0, place_of=lambda one: one[0])
-    async for piece in paging.walk(listing, None):
+    async for piece in pagination.walk(listing, None):
         yield [row for _, row in piece]
 
 

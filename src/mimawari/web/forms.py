@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from mimawari.edges.asking import LARGEST_ID
+from mimawari.edges.request_fields import LARGEST_ID
 from mimawari.errors import BadInput, NotFound
 from mimawari.text import one_line
 from mimawari.web.reasons import say_reason

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from mimawari.app.addresses import WRONG_HOST, Hosts, address_of, network_of
-from mimawari.app.allowance import Allowance
-from mimawari.app.edge import (
+from mimawari.app.http.addresses import WRONG_HOST, Hosts, address_of, network_of
+from mimawari.app.http.allowance import Allowance
+from mimawari.app.http.edge import (
     App,
     Message,
     Receive,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 from starlette.responses import Response
 
-from mimawari.edges import exporting, paging
-from mimawari.edges.asking import LARGEST_ID, MOST_SEARCHED
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination
+from mimawari.edges.pagination import Listing
+from mimawari.edges.request_fields import LARGEST_ID, MOST_SEARCHED
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader
 from mimawari.watches.hot import actions, queries
@@ -56,9 +56,9 @@ async def _show_board(visit: Visit, problem: str = "", status: int = 200) -> Res
     async with visit.system.store.read() as reader:
         ranked = await queries.list_ranked(reader, board, window, queries.MOST_RANKED)
         if visit.text("format") == "csv":
-            pieces = exporting.one_piece([RankedOut.of(one) for one in ranked])
+            pieces = csv_export.one_piece([RankedOut.of(one) for one in ranked])
             name = f"leaderboard-{board}-{hours}h"
-            return await exporting.download(name, columns_of(RankedOut), pieces)
+            return await csv_export.download(name, columns_of(RankedOut), pieces)
         offset = visit.number("offset", 0)
         rows = await _make_rows(visit, reader, ranked[offset : offset + SHOWN], window)
         counts = await queries.count_all(reader)
@@ -116,9 +116,9 @@ async def show_ips(visit: Visit) -> Response:
     start = visit.number("after", 0, LARGEST_ID)
     listing = Listing(fetch=fetch, start=start, place_of=lambda ip: ip.id)
     if visit.text("format") == "csv":
-        pieces = paging.walk(listing, None)
-        return await exporting.download("ips", columns_of(IpOut), pieces)
-    found, more = await paging.find_page(listing, SHOWN_IPS)
+        pieces = pagination.walk(listing, None)
+        return await csv_export.download("ips", columns_of(IpOut), pieces)
+    found, more = await pagination.find_page(listing, SHOWN_IPS)
     rows = [(ip, await find_next(visit, ip.id)) for ip in found]
     following = found[-1].id if more else None
     return visit.page("hot/ips.html", rows=rows, following=following, search=search)

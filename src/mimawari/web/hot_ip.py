@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from mimawari.columns import EPOCH
-from mimawari.edges import exporting, paging
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination
+from mimawari.edges.pagination import Listing
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Reader
 from mimawari.watches.hot import actions, franchises, queries, rules
@@ -115,7 +115,7 @@ async def _find_figures(visit: Visit, ip_id: int) -> dict[str, Any]:
 async def _find_lists(visit: Visit, ip_id: int) -> dict[str, Any]:
     """Find the last days and crawls of an IP, and a page of its items."""
     given = _asked(visit)
-    items, more = await paging.find_page(_items(visit, ip_id, given), SHOWN_ITEMS)
+    items, more = await pagination.find_page(_items(visit, ip_id, given), SHOWN_ITEMS)
     async with visit.system.store.read() as reader:
         days = await queries.list_periods(reader, ip_id, Period.DAY, SHOWN_DAYS)
         crawls = await queries.list_crawls(reader, ip_id, SHOWN_CRAWLS)
@@ -165,8 +165,8 @@ async def _download(visit: Visit, ip: Ip) -> Response:
         "days": (PeriodOut, _days(visit, ip)),
     }
     form, listing = listings[what]
-    pieces = paging.walk(listing, None)
-    return await exporting.download(f"ip-{ip.id}-{what}", columns_of(form), pieces)
+    pieces = pagination.walk(listing, None)
+    return await csv_export.download(f"ip-{ip.id}-{what}", columns_of(form), pieces)
 
 
 def _hours(visit: Visit, ip: Ip) -> Listing[HourOut, datetime]:

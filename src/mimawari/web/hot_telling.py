@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mimawari.edges import paging
-from mimawari.edges.paging import Listing
+from mimawari.edges import pagination
+from mimawari.edges.pagination import Listing
 from mimawari.kernel.why import Why, why
 from mimawari.watches.hot import franchises, queries
 from mimawari.watches.hot.models import AlertKind, Ip
@@ -55,7 +55,7 @@ async def list_alerts(
 
     start = visit.number("alerts", 0) or None
     listing = Listing(fetch=fetch, start=start, place_of=lambda row: int(row.id))
-    rows, more = await paging.find_page(listing, SHOWN_ALERTS)
+    rows, more = await pagination.find_page(listing, SHOWN_ALERTS)
     return [(row, tell_alert(visit.words, row)) for row in rows], rows[-1].id if more else None
 
 

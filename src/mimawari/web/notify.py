@@ -9,10 +9,10 @@ from starlette.responses import Response
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.watch import Watches
 from mimawari.net.notify import Message, Report, read_report
-from mimawari.notify import posting, reads, targets
-from mimawari.notify.asking import TargetIn, TargetPatch, write_setting
+from mimawari.notify import deliveries, queries, targets
+from mimawari.notify.messages import write_message
 from mimawari.notify.models import How, Setting, Target
-from mimawari.notify.writing import write_message
+from mimawari.notify.schemas import TargetIn, TargetPatch, write_setting
 from mimawari.text import clean
 from mimawari.web import forms
 from mimawari.web.visit import Visit
@@ -34,8 +34,8 @@ async def show(visit: Visit) -> Response:
 
 async def _show(visit: Visit, filled: Filled, problem: str = "") -> Response:
     async with visit.system.store.read() as reader:
-        found = await reads.list_targets(reader)
-        last = await reads.find_last_sends(reader, [one.id for one in found])
+        found = await queries.list_targets(reader)
+        last = await queries.find_last_sends(reader, [one.id for one in found])
     return visit.page(
         "notify/list.html",
         422 if problem else 200,
@@ -96,7 +96,7 @@ async def add(visit: Visit) -> Response:
 
 async def _find(visit: Visit) -> Target:
     async with visit.system.store.read() as reader:
-        return await reads.find_target(reader, forms.id_of(visit))
+        return await queries.find_target(reader, forms.id_of(visit))
 
 
 async def show_one(visit: Visit) -> Response:
@@ -109,7 +109,7 @@ async def show_one(visit: Visit) -> Response:
 
 async def _download(visit: Visit, target: Target) -> Response:
     async with visit.system.store.read() as reader:
-        found = await reads.list_sends(reader, target.id, MOST_ROWS)
+        found = await queries.list_sends(reader, target.id, MOST_ROWS)
     rows = [[getattr(one, name) for name in _COLUMNS] for one in found]
     return make_file(f"messages-{target.id}", _COLUMNS, rows)
 
@@ -127,7 +127,7 @@ async def _show_one(
 ) -> Response:
     before = visit.text("before") or None
     async with visit.system.store.read() as reader:
-        sends = await reads.list_sends(reader, target.id, A_PAGE + 1, before)
+        sends = await queries.list_sends(reader, target.id, A_PAGE + 1, before)
     return visit.page(
         "notify/one.html",
         422 if problem else 200,
@@ -178,7 +178,7 @@ async def try_it(visit: Visit) -> Response:
     """Really send the last event of a target's choice, and show what happened."""
     target = await _find(visit)
     system = visit.system
-    tried = await posting.send_test(
+    tried = await deliveries.send_test(
         system.store, system.clock, system.settings, system.watches.tellings, target.setting
     )
     return await _show_one(visit, target, _fill(target), tried=tried)
@@ -188,11 +188,11 @@ async def show_send(visit: Visit) -> Response:
     """Show one message: what it said, and what really happened."""
     send_id = clean(visit.request.path_params["send_id"])[:36]
     async with visit.system.store.read() as reader:
-        send = await reads.find_send(reader, send_id)
+        send = await queries.find_send(reader, send_id)
         if send is None:
             raise NotFound(visit.words("problem.nowhere"))
-        target = await reads.find_target(reader, send.target_id)
-        told = await reads.list_told(reader, send.id)
+        target = await queries.find_target(reader, send.target_id)
+        told = await queries.list_told(reader, send.id)
     system, language = visit.system, target.setting.language
     message = write_message(send.id, language, told, system.watches.tellings, system.settings)
     return visit.page(

@@ -9,9 +9,9 @@ from markupsafe import Markup
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from mimawari.edges import exporting, paging
-from mimawari.edges.asking import LARGEST_ID
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination
+from mimawari.edges.pagination import Listing
+from mimawari.edges.request_fields import LARGEST_ID
 from mimawari.errors import BadInput
 from mimawari.watches.prices import market, products, queries
 from mimawari.watches.prices.market import Market
@@ -91,7 +91,7 @@ async def show_products(visit: Visit) -> Response:
 
 
 async def _show(visit: Visit, filled: dict[str, Any], problem: str = "") -> Response:
-    found, more = await paging.find_page(_listing(visit), SHOWN)
+    found, more = await pagination.find_page(_listing(visit), SHOWN)
     before = visit.number("alerts", 0) or None
     wanted = queries.want_alerts(visit.system, None, is_open=True)
     async with visit.system.store.read() as reader:
@@ -135,10 +135,10 @@ async def _make_row(visit: Visit, product: Product) -> Row:
 
 async def _download(visit: Visit) -> Response:
     async def lines() -> AsyncIterator[Sequence[Line]]:
-        async for some in paging.walk(_listing(visit), None):
+        async for some in pagination.walk(_listing(visit), None):
             yield [Line.of(one, await find_market(visit, one.id)) for one in some]
 
-    return await exporting.download("products", list(Line.model_fields), lines())
+    return await csv_export.download("products", list(Line.model_fields), lines())
 
 
 async def add(visit: Visit) -> Response:

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from mimawari.edges import exporting
+from mimawari.edges import csv_export
 from mimawari.errors import BadInput
 from mimawari.watches.prices import actions, products, queries
 from mimawari.watches.prices.api.market import DayOut
@@ -56,9 +56,9 @@ async def show(visit: Visit) -> Response:
     product = await find_product(visit)
     if visit.text("format") == "csv":
         there = await find_market(visit, product.id, _days(visit))
-        pieces = exporting.one_piece([DayOut.of(day) for day in there.days])
+        pieces = csv_export.one_piece([DayOut.of(day) for day in there.days])
         columns = ["on", *(name for name in DayOut.model_fields if name != "on")]
-        return await exporting.download(f"product-{product.id}-days", columns, pieces)
+        return await csv_export.download(f"product-{product.id}-days", columns, pieces)
     return await _show(visit, product, fill(product))
 
 

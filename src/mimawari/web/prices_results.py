@@ -6,8 +6,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from mimawari.edges import exporting, paging
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination
+from mimawari.edges.pagination import Listing
 from mimawari.errors import BadInput
 from mimawari.watches.prices import queries
 from mimawari.watches.prices.figures import Bounds
@@ -37,10 +37,10 @@ async def show_results(visit: Visit) -> Response:
     there = await find_market(visit, product.id)
     listing = _results(visit, product.id, given, there.bounds)
     if visit.text("format") == "csv":
-        pieces = paging.walk(listing, None)
+        pieces = pagination.walk(listing, None)
         columns = list(ResultOut.model_fields)
-        return await exporting.download(f"product-{product.id}-results", columns, pieces)
-    shown, more = await paging.find_page(listing, SHOWN)
+        return await csv_export.download(f"product-{product.id}-results", columns, pieces)
+    shown, more = await pagination.find_page(listing, SHOWN)
     following = write_place(queries.place_of(shown[-1], given.sort)) if more else None
     words, bounds = visit.words, there.bounds
     rows = [
@@ -97,10 +97,10 @@ async def show_removed(visit: Visit) -> Response:
     start = visit.number("before", 0) or None
     listing = Listing(fetch=fetch, start=start, place_of=lambda one: one.id)
     if visit.text("format") == "csv":
-        pieces = paging.walk(listing, None)
+        pieces = pagination.walk(listing, None)
         columns = list(RemovedOut.model_fields)
-        return await exporting.download(f"product-{product.id}-removed", columns, pieces)
-    shown, more = await paging.find_page(listing, SHOWN)
+        return await csv_export.download(f"product-{product.id}-removed", columns, pieces)
+    shown, more = await pagination.find_page(listing, SHOWN)
     following = shown[-1].id if more else None
     return visit.page("prices/removed.html", product=product, rows=shown, following=following)
 

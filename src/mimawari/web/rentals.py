@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from mimawari.edges import paging
+from mimawari.edges import pagination
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.job import State
 from mimawari.kernel.why import why
@@ -68,7 +68,7 @@ async def _show(
     system = visit.system
     gauge, counts = await find_gauge(system), await count_queue(system)
     given = ChangesAsked(limit=LAST)
-    changes, _ = await paging.find_page(changes_listing(system, given), given.page)
+    changes, _ = await pagination.find_page(changes_listing(system, given), given.page)
     saved = await _list_saved(visit)
     return visit.page(
         "rentals/index.html",
@@ -172,7 +172,7 @@ async def list_changes(visit: Visit) -> Response:
     listing = changes_listing(visit.system, given)
     if visit.text("format") == "csv" and not problem:
         return await download_changes(listing, None)
-    shown, more = await paging.find_page(listing, A_PAGE)
+    shown, more = await pagination.find_page(listing, A_PAGE)
     return visit.page(
         "rentals/changes.html",
         422 if problem else 200,
@@ -193,7 +193,7 @@ async def list_properties(visit: Visit) -> Response:
     listing = properties_listing(visit.system, given)
     if visit.text("format") == "csv" and not problem:
         return await download_properties(listing, None)
-    shown, more = await paging.find_page(listing, A_PAGE)
+    shown, more = await pagination.find_page(listing, A_PAGE)
     async with visit.system.store.read() as reader:
         total = await queries.count_properties(reader, given.wanted)
     last = write_place(queries.place_of(shown[-1], given.sort)) if more else None

@@ -9,8 +9,8 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
-from mimawari.edges import paging
-from mimawari.edges.asked import is_running
+from mimawari.edges import pagination
+from mimawari.edges.request_job import is_running
 from mimawari.errors import NotFound
 from mimawari.watches.rentals import actions, queries
 from mimawari.watches.rentals.api.properties import changes_listing
@@ -45,7 +45,7 @@ async def show(visit: Visit) -> Response:
     row = await _find(visit)
     shown = PropertyOut.of(row)
     given = ChangesAsked(property_id=row.property_id, limit=MOST_CHANGES)
-    changes, more = await paging.find_page(changes_listing(visit.system, given), given.page)
+    changes, more = await pagination.find_page(changes_listing(visit.system, given), given.page)
     async with visit.system.store.read() as reader:
         snapshots = await queries.list_snapshots(reader, row.property_id, MOST_SNAPSHOTS)
         count = await queries.count_snapshots(reader, row.property_id)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from mimawari.app import keys
+from mimawari.app.http import keys
 from mimawari.errors import StoreDown
 from mimawari.ids import new_id
 from mimawari.kernel import sessions

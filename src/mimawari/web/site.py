@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
-from mimawari.app.addresses import Hosts, address_of, network_of
-from mimawari.app.guesses import Guesses
+from mimawari.app.http.addresses import Hosts, address_of, network_of
+from mimawari.app.http.guesses import Guesses
 from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound, StoreDown
 from mimawari.kernel.sessions import KEPT_FOR

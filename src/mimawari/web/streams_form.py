@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any, get_args
 
-from mimawari.edges.asking import write_moment
+from mimawari.edges.request_fields import write_moment
 from mimawari.errors import BadInput
 from mimawari.watches.streams.models import Quality
 from mimawari.watches.streams.schemas.requests import ConfigIn, MonitorIn

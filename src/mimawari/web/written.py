@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from mimawari.edges.exporting import BOM, TYPE, write_lines
+from mimawari.edges.csv_export import BOM, TYPE, write_lines
 from mimawari.log import hide_secrets, strike
 
 __all__ = ["MOST_ROWS", "hide_secrets", "make_file", "write_json"]

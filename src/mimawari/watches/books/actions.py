@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from mimawari.edges.asked import Later, ask_for, find_own
+from mimawari.edges.request_job import Later, ask_for, find_own
 from mimawari.edges.system import System
 from mimawari.kernel.deliverer import Deliverer, in_the_log
 from mimawari.kernel.job import AT_ONCE, State

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from mimawari.edges.asking import Sent
-from mimawari.edges.declaring import Declared, Keeping
+from mimawari.edges.request_fields import Sent
+from mimawari.edges.target_file import Declared, Keeping
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.settings import Settings
 from mimawari.text import format_duration, parse_duration

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from mimawari.edges.lined import (
+from mimawari.edges.yaml_lines import (
     MOST_BYTES,
     Wrong,
     compose,

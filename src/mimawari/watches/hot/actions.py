@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from mimawari.edges.asked import TRIES
+from mimawari.edges.request_job import TRIES
 from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader

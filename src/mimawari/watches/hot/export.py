@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 from sqlalchemy import select
 
-from mimawari.edges.asking import Sent, filling
-from mimawari.edges.declaring import Declared, Keeping
+from mimawari.edges.request_fields import Sent, filling
+from mimawari.edges.target_file import Declared, Keeping
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.settings import Settings
 from mimawari.watches.hot import franchises, import_file

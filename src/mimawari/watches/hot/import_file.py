@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mimawari.edges import exporting
+from mimawari.edges import csv_export
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Tx
 from mimawari.settings import Settings
@@ -338,7 +338,7 @@ def _csv_row(line: int, header: Sequence[str], cells: Sequence[str]) -> _Row:
 
 def _unquoted(text: str) -> str:
     """Take back the apostrophe that an export puts before what looks like a formula."""
-    return text[1:] if text[:1] == "'" and text[1:2] in exporting.FORMULA else text
+    return text[1:] if text[:1] == "'" and text[1:2] in csv_export.FORMULA else text
 
 
 def _typed(name: str, text: str) -> object:

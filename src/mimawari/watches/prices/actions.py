@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from mimawari.edges.asked import Later, ask_for, check, find_later, is_vain
+from mimawari.edges.request_job import Later, ask_for, check, find_later, is_vain
 from mimawari.edges.system import System
 from mimawari.errors import BadInput
 from mimawari.kernel.job import AT_ONCE, State

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mimawari.edges.declaring import Declared, Keeping
+from mimawari.edges.target_file import Declared, Keeping
 from mimawari.errors import BadInput
 from mimawari.kernel.job import AT_ONCE
 from mimawari.kernel.ports import Reader, Tx

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlalchemy.exc import IntegrityError
 
-from mimawari.edges.asked import TRIES, Later, ask_for, check, find_later, wait
+from mimawari.edges.request_job import TRIES, Later, ask_for, check, find_later, wait
 from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.job import AT_ONCE, State

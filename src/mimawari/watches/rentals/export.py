@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from mimawari.edges.declaring import Declared, Keeping
+from mimawari.edges.target_file import Declared, Keeping
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.settings import Settings
 from mimawari.sites.yahoo_realestate import parse_list_url

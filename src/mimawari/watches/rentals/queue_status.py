@@ -1,7 +1,7 @@
 """How the queue of details and its limit stand, for the edges."""
 
-from mimawari.edges import standing
-from mimawari.edges.asked import is_running
+from mimawari.edges import site_status
+from mimawari.edges.request_job import is_running
 from mimawari.edges.system import System
 from mimawari.sites.yahoo_realestate import SITE
 from mimawari.watches.rentals import queries, tasks
@@ -24,5 +24,5 @@ async def find_gauge(system: System) -> GaugeOut:
         is_free=wait is None,
         next_at=None if wait is None else wait.until,
         reason=None if wait is None else wait.reason,
-        breaker=await standing.find_breaker(system, SITE.name),
+        breaker=await site_status.find_breaker(system, SITE.name),
     )

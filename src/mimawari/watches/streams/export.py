@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from mimawari.edges.declaring import Declared, Keeping
+from mimawari.edges.target_file import Declared, Keeping
 from mimawari.kernel.ports import Reader, Tx
 from mimawari.settings import Settings
 from mimawari.watches.streams import actions, sync

@@ -9,7 +9,7 @@ import typer
 
 from mimawari import log, show
 from mimawari.edges.awaiting import interruptible
-from mimawari.edges.bars import open_bars
+from mimawari.edges.progress import open_bars
 from mimawari.edges.system import Json, System, run
 from mimawari.watches.books import actions, queries
 from mimawari.watches.books.actions import Standing, Tell

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from mimawari.edges import exporting, keeping, paging, standing
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination, response_cache, site_status
+from mimawari.edges.pagination import Listing
 from mimawari.edges.routes import SystemOf
-from mimawari.edges.standing import WaitOut
+from mimawari.edges.site_status import WaitOut
 from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.kernel.job import State
@@ -82,16 +82,16 @@ class RankedOut(BaseModel):
     @classmethod
     def of(cls, one: Ranked) -> "RankedOut":
         """Show a place."""
-        ip, standing = one.ip, one.standing
+        ip, site_status = one.ip, one.standing
         return cls(
             rank=one.rank,
             ip_id=ip.id,
             name=ip.name,
             name_en=ip.name_en,
-            inflow=standing.inflow,
-            outflow=standing.outflow,
-            liquidity=standing.liquidity,
-            score=standing.score,
+            inflow=site_status.inflow,
+            outflow=site_status.outflow,
+            liquidity=site_status.liquidity,
+            score=site_status.score,
             previous_rank=one.previous_rank,
             coverage=CoverageOut.of(ip.coverage),
             note=note_of(ip),
@@ -135,7 +135,7 @@ class StatusOut(BaseModel):
     pages_sold: int
 
 
-@boards_router.get("/leaderboard", response_model=LeaderboardOut, responses=exporting.CSV)
+@boards_router.get("/leaderboard", response_model=LeaderboardOut, responses=csv_export.CSV)
 async def show_leaderboard(
     system: SystemOf, asked: Annotated[BoardAsked, Query()]
 ) -> LeaderboardOut | Response:
@@ -156,15 +156,15 @@ async def show_leaderboard(
         return kept.window.end_at == window.end_at
 
     key = f"{queries.LEADERBOARD}{asked.type}:{asked.hours}"
-    board = await keeping.find_or_make(system.store.cache, key, LeaderboardOut, make, fits)
+    board = await response_cache.find_or_make(system.store.cache, key, LeaderboardOut, make, fits)
     shown = board.entries[: asked.limit]
     if asked.format == "csv":
         name = f"leaderboard-{asked.type}-{asked.hours}h"
-        return await exporting.download(name, columns_of(RankedOut), exporting.one_piece(shown))
+        return await csv_export.download(name, columns_of(RankedOut), csv_export.one_piece(shown))
     return board.model_copy(update={"entries": shown})
 
 
-@boards_router.get("/alerts", response_model=AlertsOut, responses=exporting.CSV)
+@boards_router.get("/alerts", response_model=AlertsOut, responses=csv_export.CSV)
 async def list_alerts(
     system: SystemOf, asked: Annotated[AlertsAsked, Query()]
 ) -> AlertsOut | Response:
@@ -180,9 +180,9 @@ async def list_alerts(
 
     listing = Listing(fetch=fetch, start=asked.before, place_of=lambda alert: alert.id)
     if asked.format == "csv":
-        pieces = paging.walk(listing, asked.limit)
-        return await exporting.download("alerts", columns_of(AlertOut), pieces)
-    shown, more = await paging.find_page(listing, asked.page)
+        pieces = pagination.walk(listing, asked.limit)
+        return await csv_export.download("alerts", columns_of(AlertOut), pieces)
+    shown, more = await pagination.find_page(listing, asked.page)
     return AlertsOut(alerts=shown, next=shown[-1].id if more else None)
 
 
@@ -207,8 +207,8 @@ async def show_status(system: SystemOf) -> StatusOut:
         **counts,
         jobs=await _count_jobs(system),
         next_at=await system.store.schedule.next_at(without=others),
-        breaker=await standing.find_breaker(system, mercari.NAME),
-        limit=await standing.find_limit(system, tasks.LIMIT),
+        breaker=await site_status.find_breaker(system, mercari.NAME),
+        limit=await site_status.find_limit(system, tasks.LIMIT),
         zone=str(settings.zone),
         pages_on_sale=settings.hot_pages_on_sale,
         pages_sold=settings.hot_pages_sold,

@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from mimawari.edges import exporting, keeping, paging
-from mimawari.edges.asking import write_moment
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination, response_cache
+from mimawari.edges.pagination import Listing
+from mimawari.edges.request_fields import write_moment
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
 from mimawari.errors import NotFound
@@ -87,7 +87,7 @@ async def show_liquidity(
         return (kept.hours, kept.window.end_at) == (asked.hours, window.end_at)
 
     key = f"{queries.of_ip(ip_id)}liquidity"
-    return await keeping.find_or_make(system.store.cache, key, LiquidityOut, make, fits)
+    return await response_cache.find_or_make(system.store.cache, key, LiquidityOut, make, fits)
 
 
 async def _liquidity(reader: Reader, ip: Ip, window: Window, hours: int) -> LiquidityOut:
@@ -108,7 +108,7 @@ async def _liquidity(reader: Reader, ip: Ip, window: Window, hours: int) -> Liqu
     )
 
 
-@figures_router.get("/stats/hourly", response_model=HoursOut, responses=exporting.CSV)
+@figures_router.get("/stats/hourly", response_model=HoursOut, responses=csv_export.CSV)
 async def list_hours(
     system: SystemOf, ip_id: IpId, asked: Annotated[HoursAsked, Query()]
 ) -> HoursOut | Response:
@@ -117,11 +117,11 @@ async def list_hours(
     start, end = _span(asked, system.clock.now())
     listing = _hours(system, ip_id, start, end)
     if asked.format == "csv":
-        pieces = paging.walk(listing, asked.limit)
-        return await exporting.download(f"ip-{ip_id}-hours", columns_of(HourOut), pieces)
+        pieces = pagination.walk(listing, asked.limit)
+        return await csv_export.download(f"ip-{ip_id}-hours", columns_of(HourOut), pieces)
 
     async def make() -> HoursOut:
-        shown, more = await paging.find_page(listing, asked.page)
+        shown, more = await pagination.find_page(listing, asked.page)
         following = write_moment(shown[-1].hour_at + HOUR) if more else None
         return HoursOut(ip_id=ip_id, from_at=start, to_at=end, hours=shown, next=following)
 
@@ -132,7 +132,7 @@ async def list_hours(
         return kept.to_at == end
 
     key = f"{queries.of_ip(ip_id)}hourly_stats:{asked.page}"
-    return await keeping.find_or_make(system.store.cache, key, HoursOut, make, fits)
+    return await response_cache.find_or_make(system.store.cache, key, HoursOut, make, fits)
 
 
 def _span(asked: HoursAsked, now: datetime) -> tuple[datetime, datetime]:
@@ -165,7 +165,7 @@ async def list_periods(
         return [PeriodOut.of(row) for row in rows]
 
     listing = Listing(fetch=fetch, start=asked.before, place_of=lambda period: period.start_at)
-    shown, more = await paging.find_page(listing, asked.limit)
+    shown, more = await pagination.find_page(listing, asked.limit)
     return PeriodsOut(
         ip_id=ip_id,
         zone=str(system.settings.zone),
@@ -174,7 +174,7 @@ async def list_periods(
     )
 
 
-@figures_router.get("/items", response_model=ItemsOut, responses=exporting.CSV)
+@figures_router.get("/items", response_model=ItemsOut, responses=csv_export.CSV)
 async def list_items(
     system: SystemOf, ip_id: IpId, asked: Annotated[ItemsAsked, Query()]
 ) -> ItemsOut | Response:
@@ -182,17 +182,17 @@ async def list_items(
     await _known(system, ip_id)
     listing = _items(system, ip_id, asked)
     if asked.format == "csv":
-        pieces = paging.walk(listing, asked.limit)
-        return await exporting.download(f"ip-{ip_id}-items", columns_of(ItemOut), pieces)
+        pieces = pagination.walk(listing, asked.limit)
+        return await csv_export.download(f"ip-{ip_id}-items", columns_of(ItemOut), pieces)
 
     async def make() -> ItemsOut:
-        shown, more = await paging.find_page(listing, asked.page)
+        shown, more = await pagination.find_page(listing, asked.page)
         return ItemsOut(items=shown, next=write_place(_place_of(shown[-1])) if more else None)
 
     if asked.below is not None:
         return await make()
     key = f"{queries.of_ip(ip_id)}items:{asked.status or 'all'}:{asked.page}"
-    return await keeping.find_or_make(system.store.cache, key, ItemsOut, make)
+    return await response_cache.find_or_make(system.store.cache, key, ItemsOut, make)
 
 
 def _items(system: System, ip_id: int, asked: ItemsAsked) -> Listing[ItemOut, Place | None]:

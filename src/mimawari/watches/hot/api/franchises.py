@@ -9,8 +9,8 @@ from fastapi.responses import Response
 from sqlalchemy.exc import IntegrityError
 from starlette.exceptions import HTTPException
 
-from mimawari.edges import exporting, paging
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination
+from mimawari.edges.pagination import Listing
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
 from mimawari.errors import BadInput
@@ -63,7 +63,7 @@ def _conflicts() -> Iterator[None]:
         raise HTTPException(409, str(error)) from error
 
 
-@ips_router.get("/ips", response_model=IpsOut, responses=exporting.CSV)
+@ips_router.get("/ips", response_model=IpsOut, responses=csv_export.CSV)
 async def list_ips(system: SystemOf, given: Annotated[IpsAsked, Query()]) -> IpsOut | Response:
     """List IPs by id."""
     active = None if given.active is None else given.active == "true"
@@ -75,9 +75,9 @@ async def list_ips(system: SystemOf, given: Annotated[IpsAsked, Query()]) -> Ips
 
     listing = Listing(fetch=fetch, start=given.after, place_of=lambda ip: ip.id)
     if given.format == "csv":
-        pieces = paging.walk(listing, given.limit)
-        return await exporting.download("ips", columns_of(IpOut), pieces)
-    shown, more = await paging.find_page(listing, given.page)
+        pieces = pagination.walk(listing, given.limit)
+        return await csv_export.download("ips", columns_of(IpOut), pieces)
+    shown, more = await pagination.find_page(listing, given.page)
     return IpsOut(ips=shown, next=shown[-1].id if more else None)
 
 

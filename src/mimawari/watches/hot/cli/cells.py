@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from mimawari import show
-from mimawari.edges.asking import LARGEST_ID
+from mimawari.edges.request_fields import LARGEST_ID
 from mimawari.edges.system import System
 from mimawari.errors import NotFound
 from mimawari.kernel.ports import Reader

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from mimawari import show
-from mimawari.edges import exporting
-from mimawari.edges.asking import LARGEST_ID
+from mimawari.edges import csv_export
+from mimawari.edges.request_fields import LARGEST_ID
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader
@@ -135,7 +135,7 @@ async def _list_sold(reader: Reader, ip_id: int, window: Window) -> tuple[int | 
 
 def _write_csv(ranked: Sequence[_Row]) -> str:
     flat = [one.fields | one.fields["coverage"] for one in ranked]
-    return exporting.write_lines([COLUMNS, *([row[name] for name in COLUMNS] for row in flat)])
+    return csv_export.write_lines([COLUMNS, *([row[name] for name in COLUMNS] for row in flat)])
 
 
 def _show_board(ranked: Sequence[_Row], window: Window, board: Board, count: int) -> None:

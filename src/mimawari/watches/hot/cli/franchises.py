@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
 from mimawari import show
-from mimawari.edges.asking import LARGEST_ID
+from mimawari.edges.request_fields import LARGEST_ID
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput
 from mimawari.kernel.ports import Reader

@@ -8,7 +8,7 @@ from fastapi import Path
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from mimawari.columns import to_micros, to_time
-from mimawari.edges.asking import (
+from mimawari.edges.request_fields import (
     AS_IT_WAS,
     LARGEST_ID,
     Asked,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from mimawari.edges.asking import FILLED, LINE, Patch, Sent, checking, described, filling
+from mimawari.edges.request_fields import FILLED, LINE, Patch, Sent, checking, described, filling
 from mimawari.kernel.values import Entry
 from mimawari.settings import Settings
 from mimawari.watches.hot import rules

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from mimawari.edges import exporting, paging
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination
+from mimawari.edges.pagination import Listing
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
 from mimawari.watches.prices import actions, market, queries
@@ -107,17 +107,17 @@ def _line(said: dict[str, Any]) -> str:
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-@crawl_router.get("/results/{product_id}", response_model=ResultsOut, responses=exporting.CSV)
+@crawl_router.get("/results/{product_id}", response_model=ResultsOut, responses=csv_export.CSV)
 async def list_results(
     system: SystemOf, product_id: ProductId, given: Annotated[ResultsAsked, Query()]
 ) -> ResultsOut | Response:
     """List what crawls have found of a product, each with why it is left out of the figures."""
     listing = await _results(system, product_id, given)
     if given.format == "csv":
-        pieces = paging.walk(listing, given.limit)
+        pieces = pagination.walk(listing, given.limit)
         name = f"product-{product_id}-results"
-        return await exporting.download(name, list(ResultOut.model_fields), pieces)
-    shown, more = await paging.find_page(listing, given.page)
+        return await csv_export.download(name, list(ResultOut.model_fields), pieces)
+    shown, more = await pagination.find_page(listing, given.page)
     following = write_place(queries.place_of(shown[-1], given.sort)) if more else None
     return ResultsOut(results=shown, next=following)
 
@@ -143,7 +143,7 @@ async def _results(
     )
 
 
-@crawl_router.get("/removed/{product_id}", response_model=RemovedPageOut, responses=exporting.CSV)
+@crawl_router.get("/removed/{product_id}", response_model=RemovedPageOut, responses=csv_export.CSV)
 async def list_removed(
     system: SystemOf, product_id: ProductId, given: Annotated[RemovedAsked, Query()]
 ) -> RemovedPageOut | Response:
@@ -158,8 +158,8 @@ async def list_removed(
 
     listing = Listing(fetch=fetch, start=given.before, place_of=lambda one: one.id)
     if given.format == "csv":
-        pieces = paging.walk(listing, given.limit)
+        pieces = pagination.walk(listing, given.limit)
         name = f"product-{product_id}-removed"
-        return await exporting.download(name, list(RemovedOut.model_fields), pieces)
-    shown, more = await paging.find_page(listing, given.page)
+        return await csv_export.download(name, list(RemovedOut.model_fields), pieces)
+    shown, more = await pagination.find_page(listing, given.page)
     return RemovedPageOut(removed=shown, next=shown[-1].id if more else None)

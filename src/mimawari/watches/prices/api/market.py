@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from mimawari.edges import exporting, paging
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination
+from mimawari.edges.pagination import Listing
 from mimawari.edges.routes import SystemOf
 from mimawari.watches.prices import market, queries
 from mimawari.watches.prices.figures import DaysToSell, Figures
@@ -154,7 +154,7 @@ _COLUMNS = ["on", *(name for name in DayOut.model_fields if name != "on")]
 
 
 @market_router.get(
-    "/products/{product_id}/market", response_model=MarketOut, responses=exporting.CSV
+    "/products/{product_id}/market", response_model=MarketOut, responses=csv_export.CSV
 )
 async def show_market(
     system: SystemOf, product_id: ProductId, given: Annotated[MarketAsked, Query()]
@@ -166,12 +166,12 @@ async def show_market(
         found = await market.find_market(reader, product_id, given.days, now, system.settings)
     shown = MarketOut.of(found, product_id, str(zone))
     if given.format == "csv":
-        pieces = exporting.one_piece(shown.days)
-        return await exporting.download(f"product-{product_id}-days", _COLUMNS, pieces)
+        pieces = csv_export.one_piece(shown.days)
+        return await csv_export.download(f"product-{product_id}-days", _COLUMNS, pieces)
     return shown
 
 
-@market_router.get("/prices/alerts", response_model=AlertsOut, responses=exporting.CSV)
+@market_router.get("/prices/alerts", response_model=AlertsOut, responses=csv_export.CSV)
 async def list_alerts(
     system: SystemOf, given: Annotated[AlertsAsked, Query()]
 ) -> AlertsOut | Response:
@@ -186,7 +186,7 @@ async def list_alerts(
 
     listing = Listing(fetch=fetch, start=given.before, place_of=lambda alert: alert.id)
     if given.format == "csv":
-        pieces = paging.walk(listing, given.limit)
-        return await exporting.download("price-alerts", list(AlertOut.model_fields), pieces)
-    shown, more = await paging.find_page(listing, given.page)
+        pieces = pagination.walk(listing, given.limit)
+        return await csv_export.download("price-alerts", list(AlertOut.model_fields), pieces)
+    shown, more = await pagination.find_page(listing, given.page)
     return AlertsOut(alerts=shown, next=shown[-1].id if more else None)

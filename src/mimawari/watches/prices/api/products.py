@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from mimawari.edges import exporting, paging
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination
+from mimawari.edges.pagination import Listing
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
 from mimawari.watches.prices import actions, products, queries
@@ -49,7 +49,7 @@ async def add_product(system: SystemOf, given: ProductIn) -> ProductDetailOut:
     return await _detail(system, product)
 
 
-@products_router.get("", response_model=ProductsOut, responses=exporting.CSV)
+@products_router.get("", response_model=ProductsOut, responses=csv_export.CSV)
 async def list_products(
     system: SystemOf, given: Annotated[ProductsAsked, Query()]
 ) -> ProductsOut | Response:
@@ -63,9 +63,9 @@ async def list_products(
 
     listing = Listing(fetch=fetch, start=given.after or 0, place_of=lambda one: one.id)
     if given.format == "csv":
-        pieces = paging.walk(listing, given.limit)
-        return await exporting.download("products", _COLUMNS, pieces)
-    shown, more = await paging.find_page(listing, given.page)
+        pieces = pagination.walk(listing, given.limit)
+        return await csv_export.download("products", _COLUMNS, pieces)
+    shown, more = await pagination.find_page(listing, given.page)
     return ProductsOut(products=shown, next=shown[-1].id if more else None)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from mimawari import show
-from mimawari.edges.asking import LARGEST_ID
+from mimawari.edges.request_fields import LARGEST_ID
 from mimawari.edges.system import System
 from mimawari.watches.prices.models import Setting
 from mimawari.watches.prices.queries import Run

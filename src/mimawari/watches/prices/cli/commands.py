@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from mimawari import show
-from mimawari.edges.asking import LARGEST_ID
 from mimawari.edges.awaiting import Waits, interruptible
-from mimawari.edges.bars import open_bars
+from mimawari.edges.progress import open_bars
+from mimawari.edges.request_fields import LARGEST_ID
 from mimawari.edges.system import Json, System, run
 from mimawari.watches.prices import actions, queries
 from mimawari.watches.prices.actions import Asked, Stage, Standing

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mimawari import show
-from mimawari.edges import exporting
+from mimawari.edges import csv_export
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput
 from mimawari.watches.prices import market, queries
@@ -42,7 +42,7 @@ def show_market(
             there = await market.find_market(reader, product_id, days, now, opened.settings)
         if csv:
             rows = [[_fields(day)[name] for name in COLUMNS] for day in there.days]
-            typer.echo(exporting.write_lines([COLUMNS, *rows]), nl=False)
+            typer.echo(csv_export.write_lines([COLUMNS, *rows]), nl=False)
         elif json:
             show.console.print_json(show.as_json(_plain(there)))
         else:

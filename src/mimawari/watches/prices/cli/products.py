@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mimawari import show
-from mimawari.edges.asking import LARGEST_ID
+from mimawari.edges.request_fields import LARGEST_ID
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput, NotFound
 from mimawari.watches.prices import actions, market, products, queries

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from mimawari.columns.stamps import parse_stamp
-from mimawari.edges.asked import Later
-from mimawari.edges.asking import write_moment
+from mimawari.edges.request_fields import write_moment
+from mimawari.edges.request_job import Later
 from mimawari.kernel.why import Why
 from mimawari.watches.prices.actions import Stage, Standing
 from mimawari.watches.prices.alerts import AlertKind

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
-from mimawari.edges.asked import Later
+from mimawari.edges.request_job import Later
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
 from mimawari.errors import NotFound

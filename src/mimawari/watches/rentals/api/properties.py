@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 
-from mimawari.edges import exporting, paging
-from mimawari.edges.paging import Listing
+from mimawari.edges import csv_export, pagination
+from mimawari.edges.pagination import Listing
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
 from mimawari.errors import NotFound
@@ -67,7 +67,7 @@ async def read_property(system: SystemOf, given: DetailIn) -> PropertyDetailOut 
     return JSONResponse(shown.model_dump(mode="json"), 202)
 
 
-@properties_router.get("/properties", response_model=PropertiesOut, responses=exporting.CSV)
+@properties_router.get("/properties", response_model=PropertiesOut, responses=csv_export.CSV)
 async def list_properties(
     system: SystemOf, given: Annotated[PropertiesAsked, Query()]
 ) -> PropertiesOut | Response:
@@ -75,7 +75,7 @@ async def list_properties(
     listing = properties_listing(system, given)
     if given.format == "csv":
         return await download_properties(listing, given.limit)
-    shown, more = await paging.find_page(listing, given.page)
+    shown, more = await pagination.find_page(listing, given.page)
     following = write_place(queries.place_of(shown[-1], given.sort)) if more else None
     return PropertiesOut(properties=shown, next=following)
 
@@ -101,8 +101,8 @@ async def download_properties(
     listing: Listing[PropertyOut, Place | None], most: int | None
 ) -> Response:
     """Answer with a file of properties."""
-    pieces = _rows(paging.walk(listing, most))
-    return await exporting.download("properties", list(PropertyRow.model_fields), pieces)
+    pieces = _rows(pagination.walk(listing, most))
+    return await csv_export.download("properties", list(PropertyRow.model_fields), pieces)
 
 
 async def _rows(
@@ -136,7 +136,7 @@ async def show_history(
     )
 
 
-@properties_router.get("/changes/recent", response_model=ChangesOut, responses=exporting.CSV)
+@properties_router.get("/changes/recent", response_model=ChangesOut, responses=csv_export.CSV)
 async def list_changes(
     system: SystemOf, given: Annotated[ChangesAsked, Query()]
 ) -> ChangesOut | Response:
@@ -144,7 +144,7 @@ async def list_changes(
     listing = changes_listing(system, given)
     if given.format == "csv":
         return await download_changes(listing, given.limit)
-    shown, more = await paging.find_page(listing, given.page)
+    shown, more = await pagination.find_page(listing, given.page)
     return ChangesOut(changes=shown, next=shown[-1].id if more else None)
 
 
@@ -163,5 +163,5 @@ def changes_listing(system: System, given: ChangesAsked) -> Listing[ChangeOut, i
 
 async def download_changes(listing: Listing[ChangeOut, int | None], most: int | None) -> Response:
     """Answer with a file of changes."""
-    pieces = paging.walk(listing, most)
-    return await exporting.download("changes", list(ChangeOut.model_fields), pieces)
+    pieces = pagination.walk(listing, most)
+    return await csv_export.download("changes", list(ChangeOut.model_fields), pieces)

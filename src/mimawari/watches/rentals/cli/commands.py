@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from mimawari import show
-from mimawari.edges import standing
-from mimawari.edges.asked import is_running
+from mimawari.edges import site_status
+from mimawari.edges.request_job import is_running
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import Wait
 from mimawari.kernel.values import BreakerView, Limit
@@ -44,7 +44,7 @@ def stats(context: typer.Context, json: Json = False) -> None:
             answer = {
                 **(await count_queue(opened)).model_dump(),
                 "details": (await find_gauge(opened)).model_dump(),
-                "lists": (await standing.find_limit(opened, tasks.LIST)).model_dump(),
+                "lists": (await site_status.find_limit(opened, tasks.LIST)).model_dump(),
                 "daily_at": daily_at,
             }
             show.console.print_json(show.as_json(answer))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from mimawari import show
-from mimawari.edges.asked import Later
+from mimawari.edges.request_job import Later
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader

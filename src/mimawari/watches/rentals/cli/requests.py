@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from mimawari import show
-from mimawari.edges.asked import Later, is_running
 from mimawari.edges.awaiting import interruptible
+from mimawari.edges.request_job import Later, is_running
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput, Gone, NotFound, StoreDown, Transient
 from mimawari.kernel.job import State

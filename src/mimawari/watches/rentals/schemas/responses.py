@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from mimawari.edges.asked import Later
-from mimawari.edges.standing import WaitOut
+from mimawari.edges.request_job import Later
+from mimawari.edges.site_status import WaitOut
 from mimawari.kernel.job import State
 from mimawari.text import format_duration
 from mimawari.watches.rentals.models import Kind, RentalList, Run, Source, Status

@@ -11,7 +11,7 @@ import typer
 from pydantic import ValidationError
 
 from mimawari import show
-from mimawari.edges.asking import write_moment
+from mimawari.edges.request_fields import write_moment
 from mimawari.edges.system import Json, System, run
 from mimawari.errors import BadInput
 from mimawari.watches.streams import actions

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mimawari import show
-from mimawari.edges.asked import is_running
+from mimawari.edges.request_job import is_running
 from mimawari.edges.system import System
 from mimawari.errors import BadInput, NotFound
 from mimawari.kernel.ports import Reader

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mimawari import show
-from mimawari.edges.bars import open_bars
+from mimawari.edges.progress import open_bars
 from mimawari.edges.system import System
 from mimawari.errors import Invalid
 from mimawari.media.findings import Look

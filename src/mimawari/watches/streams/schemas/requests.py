@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from annotated_types import Ge, Le
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from mimawari.edges.asking import Asked, Moment, Sent
+from mimawari.edges.request_fields import Asked, Moment, Sent
 from mimawari.text import plain_digits
 from mimawari.watches.streams.models import (
     Config,

@@ -1,0 +1,1 @@
+"""The demo: all watches on the simulated world, with thirty days of history."""

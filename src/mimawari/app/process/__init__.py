@@ -1,0 +1,1 @@
+"""What watches over the process itself: its guard, its record, its restart and its presence."""
