@@ -286,5 +286,5 @@ async def test_of_a_digest_that_nobody_takes_it_is_said_why_and_its_books_wait(d
     assert "Digest of 3 books, failed: " in said.out
     assert "nobody of that name" in said.out
     status = json.loads((await desk.run("mail", "status", "--json")).out)
-    assert (status["mails"][0]["state"], status["waiting"]) == ("failed", 3)
+    assert (status["mails"][0]["state"], status["waiting"]) == ("failed", 5)
     assert "`mimawari books mail status` tells why" in (await desk.complaint("digests"))

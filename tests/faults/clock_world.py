@@ -86,7 +86,7 @@ class Stepped:
             facts = await asyncio.to_thread(serving.facts)
             yield next(value for value in facts.values() if value.startswith("http://"))
             assert await asyncio.to_thread(serving.stop, signal.SIGTERM) == 0
-            worse = [one for one in serving.log() if one["level"] not in {"info", "warning"}]
+            worse = [one for one in serving.log() if one["level"] not in {"INFO", "WARN"}]
             assert worse == []
 
     def asked(self, part: str) -> list[Mapping[str, Any]]:
