@@ -87,7 +87,7 @@ class Stepped:
             yield next(value for value in facts.values() if value.startswith("http://"))
             assert await asyncio.to_thread(serving.stop, signal.SIGTERM) == 0
             worse = [one for one in serving.log() if one["level"] not in {"INFO", "WARN"}]
-            assert worse == []
+            assert worse == [], worse
 
     def asked(self, part: str) -> list[Mapping[str, Any]]:
         """List what a part was asked, by its own log in true time."""
