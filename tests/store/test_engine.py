@@ -307,3 +307,12 @@ async def test_a_file_is_made_where_there_is_none(tmp_path: Path, clock: Virtual
     found = await store.database.look(lambda session: session.execute(text("SELECT 1")).scalar())
     assert (found, path.exists()) == (1, True)
     await store.close()
+
+
+async def test_a_file_that_was_closed_is_a_store_that_is_down(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    closed = SqlStore(f"sqlite:///{tmp_path}/closed.db", clock)
+    await closed.close()
+    with pytest.raises(StoreDown, match="is stopping"):
+        await closed.database.run(lambda session: session.execute(write("a")).rowcount)

@@ -227,4 +227,8 @@ def _check_space(file: Path) -> None:
 
 async def _hop(threads: Executor, step: Callable[[], T]) -> T:
     """Run a step in a thread; who is cancelled meanwhile waits for its end all the same."""
-    return await whole(asyncio.get_running_loop().run_in_executor(threads, step))
+    try:
+        work = asyncio.get_running_loop().run_in_executor(threads, step)
+    except RuntimeError as error:
+        raise StoreDown("the database is closed: the process is stopping") from error
+    return await whole(work)
