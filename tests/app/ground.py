@@ -20,6 +20,7 @@ from mimawari.kernel.watch import Watch
 from mimawari.settings import Settings
 from mimawari.store.sql import SqlStore
 from mimawari.watches import example
+from tests.app.description import Sender
 
 KEY = "the-key"
 OTHER_KEY = "ключ"
@@ -46,6 +47,11 @@ class Api:
     def store(self) -> SqlStore:
         """The store behind it."""
         return self.system.store
+
+    @property
+    def sender(self) -> Sender:
+        """The holder of its key."""
+        return Sender(address=self.address, header=f"X-API-Key: {KEY}")
 
 
 @asynccontextmanager

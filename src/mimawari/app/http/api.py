@@ -202,13 +202,13 @@ async def explain(system: SystemOf, name: Name) -> WhyOut:
     return WhyOut.of(answer)
 
 
-@health.get("/healthz", responses={413: errors()[413], 400: errors()[400]})
+@health.get("/healthz", responses={s: errors()[s] for s in (400, 408, 413)})
 async def healthz() -> HealthOut:
     """Say that the process is alive."""
     return HealthOut(status="alive")
 
 
-@health.get("/readyz", responses={s: errors()[s] for s in (400, 413, 503)})
+@health.get("/readyz", responses={s: errors()[s] for s in (400, 408, 413, 503)})
 async def readyz(request: Request) -> HealthOut:
     """Say whether the store can be read and written to, and has space."""
     await request.app.state.readiness.check()

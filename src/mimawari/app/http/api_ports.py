@@ -3,13 +3,14 @@
 from base64 import b64encode
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_types import Ge, Le
 from fastapi import APIRouter, Depends
-from pydantic import AwareDatetime, Base64Bytes, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Base64Bytes, BaseModel, BeforeValidator, ConfigDict, Field
 
 from mimawari.app.http.envelope import errors
+from mimawari.edges.asking import checking
 from mimawari.edges.rights import POD, CallerOf, open_to
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
@@ -22,7 +23,18 @@ LONGEST = timedelta(days=1)
 """The longest hold and the longest life of a cached value that a pod may set."""
 Name = Annotated[str, Field(min_length=1, max_length=190, pattern=r"^[^\x00-\x1f]+$")]
 Reason = Annotated[str, Field(max_length=1000)]
-Span = Annotated[timedelta, Ge(timedelta(0)), Le(LONGEST)]
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}.*$"
+_check_time = checking(_TIME, "write a time like 2026-01-31T15:00:00Z, with its zone")
+
+
+def _read_time(value: Any) -> Any:
+    """Refuse numbers, which would be taken for seconds since 1970."""
+    return value if isinstance(value, datetime) else _check_time(str(value))
+
+
+Time = Annotated[AwareDatetime, BeforeValidator(_read_time)]
+Seconds = Annotated[float, Field(strict=True, description="Seconds.")]
+Span = Annotated[Seconds, Ge(0), Le(LONGEST.total_seconds())]
 
 router = APIRouter(prefix="/internal/v1", responses=errors(403))
 
@@ -55,7 +67,7 @@ class LeaveOut(BaseModel):
     """Leave for one request, or what to wait for."""
 
     grant_id: str | None = None
-    valid_for: float | None = Field(default=None, description="Seconds.")
+    valid_for: Seconds | None = None
     wait: WaitOut | None = None
 
 
@@ -70,7 +82,7 @@ class HoldIn(_In):
     """Before when nobody has leave under a limit."""
 
     name: Name
-    until: AwareDatetime
+    until: Time
     reason: Reason
 
 
@@ -84,7 +96,7 @@ class FailureIn(SiteIn):
     """A refusal of a site."""
 
     reason: Reason
-    until: AwareDatetime | None = None
+    until: Time | None = None
 
 
 class BreakerOut(BaseModel):
@@ -259,5 +271,6 @@ async def recall(system: SystemOf, allowed: AllowedOf, given: KeyIn) -> ValueOut
 @open_to(POD)
 async def remember(system: SystemOf, allowed: AllowedOf, given: ValueIn) -> DoneOut:
     """Remember something for a while."""
-    await system.store.cache.set(allowed.key(given.key), given.value, given.ttl)
+    lifetime = timedelta(seconds=given.ttl)
+    await system.store.cache.set(allowed.key(given.key), given.value, lifetime)
     return DoneOut()

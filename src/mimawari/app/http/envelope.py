@@ -32,10 +32,11 @@ class Envelope(BaseModel):
 _FRAMEWORKS = "HTTPValidationError"
 _SENTENCES = {
     400: "the request cannot be read",
-    401: "the key in X-API-Key is missing or wrong",
+    401: "the key is missing or wrong",
     403: "the key is good, and not for this",
     404: "nothing goes by that name",
     405: "that method is not allowed here",
+    408: "the request was not complete in time; send it again",
     409: "it cannot be done in the state it is in",
     413: "the body is too large",
     421: "the Host is none under which this is served; MIMAWARI_PUBLIC_URL says which is",
@@ -43,22 +44,30 @@ _SENTENCES = {
     429: "too many requests; Retry-After says when to come again",
     503: "the store does not answer; nothing was lost",
 }
+_AGAIN = {"Retry-After": {"description": "After how many seconds.", "schema": {"type": "integer"}}}
+_HEADERS: dict[int, dict[str, Any]] = {
+    401: {"WWW-Authenticate": {"description": "ApiKey.", "schema": {"type": "string"}}},
+    429: _AGAIN,
+    503: _AGAIN,
+}
 _STATUSES = {NotFound: HTTPStatus.NOT_FOUND, Forbidden: HTTPStatus.FORBIDDEN}
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Document the errors of a route, with those that the edge adds to every route."""
-    all_of_them = {400, 401, 413, 421, 422, 429, 503, *statuses}
-    return {
-        status: {"model": Envelope, "description": _SENTENCES[status]}
-        for status in sorted(all_of_them)
-    }
+    all_of_them = {400, 401, 408, 413, 421, 422, 429, 503, *statuses}
+    return {status: _describe(status, _SENTENCES[status]) for status in sorted(all_of_them)}
 
 
 def errors_as(meanings: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
     """Document the errors of routes that say themselves what theirs mean."""
-    told = {**{status: _SENTENCES[status] for status in (401, 413, 421, 503)}, **meanings}
-    return {status: {"model": Envelope, "description": told[status]} for status in sorted(told)}
+    told = {**{status: _SENTENCES[status] for status in (401, 408, 413, 421, 503)}, **meanings}
+    return {status: _describe(status, told[status]) for status in sorted(told)}
+
+
+def _describe(status: int, sentence: str) -> dict[str, Any]:
+    headers = {"headers": _HEADERS[status]} if status in _HEADERS else {}
+    return {"model": Envelope, "description": sentence, **headers}
 
 
 def envelope(code: str, message: str) -> dict[str, Any]:
