@@ -116,7 +116,7 @@ async def check_description(
         (folder / "openapi.json").write_text(json.dumps(document), encoding="utf-8")
         where = ["openapi.json", "--url", sender.address]
     process = await asyncio.create_subprocess_exec(
-        *(Path(sys.executable).parent / "schemathesis", "run", *where),
+        *(str(Path(sys.executable).parent / "schemathesis"), "run", *where),
         *("--header", sender.header, "--include-path-regex", covered.paths),
         *("--checks", "all", "--mode", "all", "--max-examples", str(covered.examples)),
         *("--generation-deterministic", "--continue-on-failure", "--no-color", *covered.options),

@@ -40,11 +40,25 @@ def check_request(process: Blocking) -> None:
     assert process.ends() == 3
 
 
+def check_jobs(process: Blocking) -> None:
+    process.put("stubborn", x="fine", bad="sleep", y="fine")
+    held = "a job was in hand when the process was ended"
+    wait_for(lambda: any(line["result"] == "failed" for line in process.lines(held)), 60)
+    process.until_up()
+    [buried] = process.ask("GET", "/api/jobs", params={"state": "failed"}).json()["jobs"]
+    assert buried["args"]["name"] == "bad"
+    assert buried["reason"].startswith("its process stood still twice")
+    # Its kind may be tried twenty times, and a process ends over it twice.
+    assert process.ends() == 5
+    wait_for(lambda: process.done()["event of x"] == process.done()["event of y"] == 1)
+
+
 def test_only_what_makes_a_process_stand_still_is_set_aside(tmp_path: Path) -> None:
     with blocking(tmp_path / "one", patience=QUICK) as process:
         process.until_up()
         check_events(process)
         check_request(process)
+        check_jobs(process)
         process.ask("POST", "/api/blocking/thread")
         began = time.monotonic()
         assert process.stop() == 0

@@ -72,6 +72,12 @@ async def block(job: Job, ctx: Context) -> None:
     await _block(job, ctx)
 
 
+@task("blocking.stubborn", lease="1m", attempts=20, backoff="1s", concurrency=8)
+async def block_stubbornly(job: Job, ctx: Context) -> None:
+    """Stand still, or be done; a kind that is tried often."""
+    await _block(job, ctx)
+
+
 @task("blocking.monitor", lease="3s", attempts=3, backoff="1s", concurrency=8, role="monitor")
 async def block_monitor(job: Job, ctx: Context) -> None:
     """Stand still, or be done, where monitors run."""
@@ -143,7 +149,7 @@ async def occupy_thread() -> dict[str, str]:
 
 watch = Watch(
     name="blocking",
-    tasks=(block, block_monitor),
+    tasks=(block, block_stubbornly, block_monitor),
     destinations=open_destinations,
     router="tests.faults.blocking:router",
 )

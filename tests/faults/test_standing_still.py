@@ -55,7 +55,7 @@ def test_an_event_is_set_aside_alone(how: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("role", ["worker", "monitor"])
-def test_a_job_is_buried_after_it_was_alone(role: str, how: str, tmp_path: Path) -> None:
+def test_a_job_is_set_aside_after_it_was_alone(role: str, how: str, tmp_path: Path) -> None:
     with ExitStack() as stack:
         front = stack.enter_context(blocking(tmp_path / "front", (*REST, "deliverer")))
         front.until_up()
@@ -65,13 +65,13 @@ def test_a_job_is_buried_after_it_was_alone(role: str, how: str, tmp_path: Path)
 
         def is_buried() -> bool:
             found = front.ask("GET", "/api/jobs", params={"state": "failed"}).json()["jobs"]
-            return bool(found) and "its process died" in found[0]["reason"]
+            return bool(found) and "its process stood still twice" in found[0]["reason"]
 
         wait_for(is_buried, 300)
         wait_for(lambda: sum(front.done().values()) == 2)
         assert front.done() == {"event of a": 1, "event of b": 1}
-        # On a starved machine a lease may run out before its process ends, which counts alike.
-        assert (process.ends() <= 3, front.ends()) == (True, 0)
+        # Leases run out meanwhile, which counts as no such end.
+        assert (process.ends(), front.ends()) == (2, 0)
         assert "in stand_still" in process.output()
         assert process.stop() == 0
 

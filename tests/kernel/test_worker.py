@@ -300,3 +300,28 @@ async def test_a_worker_of_a_role_takes_its_own_jobs_only_and_buries_no_others(
     await rescue(store, clock, watches)
     assert (await found(store, mine)).state == State.DONE
     assert (await found(store, other)).state == State.PENDING
+
+
+async def test_a_job_that_a_process_stood_still_over_runs_with_no_other_beside_it(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    running: set[str] = set()
+    beside: dict[str, set[str]] = {}
+
+    async def work(job: Job, ctx: Context) -> None:
+        running.add(job.id)
+        for other in running:
+            beside.setdefault(other, set()).update(running - {other})
+        await ctx.store.ping()
+        running.remove(job.id)
+
+    first = task("t", attempts=20, concurrency=8)(work)
+    second = task("o", attempts=20, concurrency=8)(work)
+    ids = [await put_one(store, kind) for kind in ("t", "t", "o", "o", "t", "o")]
+    stopped = jobs.c.id.in_(ids[1:3])
+    await store.database.run(
+        lambda session: session.execute(update(jobs).where(stopped).values(crashes=2, stops=1))
+    )
+    await Rounds(store, clock, Watch(name="w", tasks=(first, second))).work()
+    assert [(await found(store, job_id)).state for job_id in ids] == [State.DONE] * 6
+    assert [beside[one] for one in ids[1:3]] == [set(), set()]

@@ -27,7 +27,7 @@ from mimawari.watches.rentals.tables import metadata as rentals
 from mimawari.watches.streams.tables import metadata as streams
 from tests.conftest import Databases
 
-HEAD = "0017"
+HEAD = "0018"
 ALL = [metadata, books, hot, notify, prices, rentals, streams]
 """The tables of the kernel and of every watch."""
 

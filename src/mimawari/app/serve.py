@@ -25,6 +25,7 @@ from mimawari.errors import StoreDown
 from mimawari.kernel.deliverer import Deliverer, in_the_log
 from mimawari.kernel.janitor import Janitor, Retention
 from mimawari.kernel.ports import Reporter
+from mimawari.kernel.running import Company
 from mimawari.kernel.scheduler import Scheduler
 from mimawari.kernel.values import Trouble
 from mimawari.kernel.watch import Watch
@@ -65,13 +66,14 @@ def _parts(
     store, clock, watches = system.store, system.clock, system.watches
     settings, reporter = system.settings, system.reporter
     destinations = {**in_the_log(), **watches.open_destinations(store, clock)}
+    company = Company()
     retention = Retention(settings.keep_done, settings.keep_dead, settings.keep_events)
 
     async def work(role: Role) -> None:
         async with open_ways(settings, store, clock) as ways:
             worker = Worker(
                 store, clock, watches, name=worker_name(), role=role,
-                http=partial(Fetcher, ways), reporter=reporter,
+                http=partial(Fetcher, ways), reporter=reporter, notes=record, company=company,
             )  # fmt: skip
             await worker.run()
 
@@ -158,7 +160,7 @@ async def _guarded(
         yield None
         return
     folder = system.settings.data / "running"
-    await look_back(system.store, folder)
+    await look_back(system, folder)
     record = _open_record(folder)
     guard.attach(stop.set, record)
     try:

@@ -86,6 +86,8 @@ class Job:
     crashes: int
     enqueued_at: datetime
     broken: str | None = None
+    stops: int = 0
+    """How often the guard ended a process that had it in hand; one with any runs alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

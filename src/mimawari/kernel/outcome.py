@@ -11,6 +11,10 @@ CRASHES = 3
 """However few attempts a kind has, a job outlives this many deaths of its process less one."""
 
 STORE_AGAIN = timedelta(seconds=5)
+STOOD_STILL = (
+    "its process stood still twice and was ended, the second time with no other job in hand; the"
+    " stacks are in the log"
+)
 
 
 def end_of(job: Job, task: Task, error: BaseException, now: datetime) -> End:
@@ -43,6 +47,19 @@ def end_of_crash(job: Job, task: Task | None, now: datetime) -> End:
     return End(
         id=job.id, token=job.token, state=State.PENDING, run_at=now, crashed=True,
         reason="its process died",
+    )  # fmt: skip
+
+
+def end_of_stop(job: Job, now: datetime, *, alone: bool) -> End:
+    """Decide what becomes of a job that was in hand when the guard ended its process.
+
+    It is tried once more, alone; if the process stands still over it again, it is set aside.
+    """
+    if alone and job.stops:
+        return _ended(job, State.FAILED, STOOD_STILL)
+    return End(
+        id=job.id, token=job.token, state=State.PENDING, run_at=now,
+        reason="its process stood still",
     )  # fmt: skip
 
 

@@ -101,6 +101,16 @@ class Queue(Protocol):
     async def expired(self, now: datetime, most: int) -> list[Job]:
         """List claimed jobs whose lease has run out; changes nothing."""
 
+    async def find_jobs(self, ids: Collection[str]) -> list[Job]:
+        """Find live jobs as they are claimed, whoever has them now."""
+
+    async def settle_stop(self, ends: Sequence[End]) -> frozenset[str]:
+        """End jobs that a process had in hand when its guard ended it; return those that counted.
+
+        Each is a suspect from now on, also one that another process has claimed since, which stays
+        there. One whose lease has run out since, and that nobody has claimed, is ended as well.
+        """
+
     async def hasten(self, key: str, priority: int) -> JobView | None:
         """Let the live job that holds a key go before others, at its own time; return it."""
 

@@ -7,7 +7,6 @@ all go into the next one, so the busier it is the larger the batches.
 import asyncio
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -25,15 +24,17 @@ from mimawari.errors import (
 )
 from mimawari.kernel import control, outcome
 from mimawari.kernel.context import Context, OpenHttp
+from mimawari.kernel.deliverer import Notes
 from mimawari.kernel.failing import Failing
 from mimawari.kernel.job import SUSPECT_AFTER, End, Job, Lease, State, Want
 from mimawari.kernel.loop import AGAIN, whole
 from mimawari.kernel.ports import Clock, Reporter, Store
 from mimawari.kernel.reporting import LOG, about_job
 from mimawari.kernel.rescue import rescue
+from mimawari.kernel.running import MOST_WAIT, Company, Running, RunningNotes
 from mimawari.kernel.signal import ENDS, JOBS
 from mimawari.kernel.values import Trouble
-from mimawari.kernel.watch import WORKER, Task, Watches
+from mimawari.kernel.watch import WORKER, Watches
 
 STOP_FOR = timedelta(seconds=20)
 """How long running jobs may go on after a stop was asked for; then they are given back."""
@@ -56,18 +57,6 @@ T = TypeVar("T")
 log = structlog.get_logger(component="worker")
 
 
-@dataclass(slots=True, eq=False)
-class Running:
-    """A job at work in this process."""
-
-    job: Job
-    task: Task
-    renew_at: datetime
-    deadline: datetime
-    work: asyncio.Task[None] | None = None
-    cancelled_for: str | None = None
-
-
 class Worker:
     """Runs jobs of the watches' kinds, of all or of those of one role."""
 
@@ -81,6 +70,8 @@ class Worker:
         role: str | None = None,
         http: OpenHttp | None = None,
         reporter: Reporter = LOG,
+        notes: Notes | None = None,
+        company: Company | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -90,6 +81,8 @@ class Worker:
         self._name = name
         self._http = http
         self._reporter = reporter
+        self._noted = RunningNotes(notes)
+        self._company = company or Company()
         self._running: set[Running] = set()
         self._ends: list[End] = []
         self._held: dict[str, datetime] = {}
@@ -183,7 +176,8 @@ class Worker:
         return leases + deadlines + list(self._held.values())
 
     def _wants(self, now: datetime) -> list[Want]:
-        if self._stopping:
+        if self._stopping or any(run.job.stops for run in self._running):
+            # Nothing else runs beside what a process stood still over.
             return []
         self._held = {kind: until for kind, until in self._held.items() if until > now}
         busy = Counter(run.task.kind for run in self._running)
@@ -212,16 +206,21 @@ class Worker:
             # Whoever is handed a job that is at work here had lost it and not noticed yet.
             if other.job.id == job.id and other.cancelled_for is None:
                 self._cancel(other, "lease")
-        run = Running(job, task, now + task.lease_for / 3, now + task.timeout_for)
+        may_wait = self._company.must_wait(job)
+        deadline = now + (MOST_WAIT if may_wait else task.timeout_for)
+        run = Running(job, task, now + task.lease_for / 3, deadline)
         self._running.add(run)
         run.work = asyncio.create_task(self._work(run))
+        self._noted.claimed(run)
 
     async def _work(self, run: Running) -> None:
         end: End | None = None
         raised: Exception | None = None
         context = Context(self._store, self._clock, self._watches, self._http)
         try:
-            end = await self._attempt(run, context)
+            async with self._company.joined(run.job):
+                self._begin(run)
+                end = await self._attempt(run, context)
         except asyncio.CancelledError:
             end = self._end_of_cancelled(run)
         except LeaseLost as error:
@@ -244,6 +243,14 @@ class Worker:
                 self._ends.append(end)
             if (end is not None or context.committed) and not context.is_unsettled:
                 self._failing.note(run.job, end, raised)
+            self._bell.ring()
+
+    def _begin(self, run: Running) -> None:
+        """Note that a job begins, and count its time from now on."""
+        self._noted.begun(run)
+        began = self._clock.now() + run.task.timeout_for
+        if began < run.deadline:
+            run.deadline = began
             self._bell.ring()
 
     async def _attempt(self, run: Running, context: Context) -> End | None:

@@ -29,7 +29,8 @@ CONNECT_SECONDS = 5.0
 POOL: Mapping[str, Any] = {"pool_size": 8, "max_overflow": 8, "pool_timeout": 10}
 
 _CLAIMED = (
-    "id, kind, args, dedupe_key, target, token, attempts, crashes, enqueued_at, priority, due_at"
+    "id, kind, args, dedupe_key, target, token, attempts, crashes, stops, enqueued_at, priority,"
+    " due_at"
 )
 _DUE = (
     "FROM jobs WHERE kind = :kind AND state = 'pending' AND due_at <= :now"

@@ -41,6 +41,14 @@ class SqlJobs:
                 found += [_job(row) for row in await connection.execute(query.limit(most))]
         return found[:most]
 
+    async def find_jobs(self, ids: Collection[str]) -> list[Job]:
+        """Find live jobs as they are claimed, whoever has them now."""
+        if not ids:
+            return []
+        query = select(jobs).where(jobs.c.id.in_(ids)).order_by(jobs.c.id)
+        async with self._database.read() as connection:
+            return [_job(row) for row in await connection.execute(query)]
+
     async def next_at(self, kinds: Collection[str]) -> datetime | None:
         """Tell when the next job of these kinds is due or the next lease of theirs runs out."""
         if not kinds:
@@ -196,5 +204,5 @@ def _job(row: Row[Any]) -> Job:
     return Job(
         id=row.id, kind=row.kind, args=args, dedupe_key=row.dedupe_key, target=row.target,
         token=row.token, attempt=row.attempts, crashes=row.crashes,
-        enqueued_at=row.enqueued_at, broken=broken,
+        stops=row.stops, enqueued_at=row.enqueued_at, broken=broken,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select, text, update
+from sqlalchemy import Row, case, delete, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from mimawari.columns import to_micros, to_time
@@ -164,6 +164,33 @@ class SqlQueue(SqlJobs):
         )
         return session.execute(update(jobs).where(ours).values(values)).rowcount == 1
 
+    async def settle_stop(self, ends: Sequence[End]) -> frozenset[str]:
+        """End jobs that a process had in hand when its guard ended it; return those that counted.
+
+        Each is a suspect from now on, also one that another process has claimed since, which stays
+        there. One whose lease has run out since, and that nobody has claimed, is ended as well.
+        """
+
+        def work(session: Session) -> frozenset[str]:
+            suspect = {
+                "stops": jobs.c.stops + 1,
+                "crashes": case(
+                    (jobs.c.crashes < SUSPECT_AFTER, SUSPECT_AFTER), else_=jobs.c.crashes
+                ),
+            }
+            for end in ends:
+                known = jobs.c.id == end.id
+                session.execute(update(jobs).where(known).values(suspect))
+                waits = (jobs.c.token == end.token) & (jobs.c.state == State.PENDING)
+                held = update(jobs).where(known, waits).values(state=State.PROCESSING)
+                session.execute(held)
+            accepted = self.end_in(session, ends)
+            session.touch(JOBS, [end.id for end in ends if end.id not in accepted])
+            session.tell(JOBS)
+            return accepted
+
+        return await self._database.run(work) if ends else frozenset()
+
     def _ended_before(self, session: Session, ends: Sequence[End]) -> frozenset[str]:
         # The reply to an earlier commit of the same end may have been lost on its way.
         tokens = {end.id: end.token for end in ends if end.state != State.PENDING}
@@ -285,6 +312,7 @@ def _job(row: Row[Any], ahead: int) -> Job:
         token=row.token + ahead,
         attempt=row.attempts + ahead,
         crashes=row.crashes,
+        stops=row.stops,
         enqueued_at=to_time(row.enqueued_at),
         broken=broken,
     )

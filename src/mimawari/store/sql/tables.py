@@ -47,6 +47,8 @@ jobs = Table(
     # When a pending job may run; when a processing job's lease runs out.
     Column("due_at", Instant, nullable=False),
     Column("crashes", Integer, nullable=False),
+    # How often the guard ended a process that had it in hand and stood still.
+    Column("stops", Integer, nullable=False, server_default="0"),
     # Most jobs have no key; where the engine can, they cost this index nothing.
     Index(
         "jobs_dedupe_key",
