@@ -35,7 +35,7 @@ BEARABLE = {
     "net/guard.py": THREADS,
     "net/browser.py": THREADS,
     "net/chromium.py": f"{THREADS}, or {SYSTEM}",
-    "net/seal.py": OWN_DATA,
+    "net/seal.py": f"{THREADS}; one byte of an open file just before the last line of a mail",
     "app/process/record.py": f"{OWN_DATA}: {START}, then only in memory",
     "app/process/guard.py": f"{START}, then {SYSTEM} in a thread of its own",
     "app/process/restarting.py": START,

@@ -6,15 +6,19 @@ from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
 PROGRAM = """
+import asyncio
 import sys
 from pathlib import Path
 from mimawari.net.seal import set_seal
 
-with set_seal(Path(sys.argv[1])) as seal:
-    if sys.argv[2] == "broken":
-        seal.break_open()
-    print("set", flush=True)
-    sys.stdin.read()
+async def main():
+    async with set_seal(Path(sys.argv[1])) as seal:
+        if sys.argv[2] == "broken":
+            seal.break_open()
+        print("set", flush=True)
+        sys.stdin.read()
+
+asyncio.run(main())
 """
 """A program that sets a seal, and takes it away when it is told to go."""
 

@@ -2,13 +2,24 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 
+from mimawari.errors import Transient
+from mimawari.net.threads import BoundedThreads
+
+T = TypeVar("T")
+
+FILES_FOR = timedelta(seconds=10)
+MOST_STUCK = 4
+"""So many calls may hang at a time in a disk that does not answer; further ones wait and fail."""
+_FILES = BoundedThreads("mimawari-seal", MOST_STUCK)
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _WHOLE, _BROKEN = b"-", b"+"
 
@@ -39,11 +50,11 @@ class Seal:
         os.pwrite(self._number, _BROKEN, 0)
 
 
-@contextmanager
-def set_seal(path: Path) -> Iterator[Seal | None]:
+@asynccontextmanager
+async def set_seal(path: Path) -> AsyncIterator[Seal | None]:
     """Set a seal and take it away afterwards; without one where no file can be kept."""
     try:
-        number = _set(path)
+        number = await beside_the_loop(lambda: _set(path))
     except OSError as error:
         log.warning("no seal", what="mail", result="sent without", reason=str(error))
         yield None
@@ -51,8 +62,26 @@ def set_seal(path: Path) -> Iterator[Seal | None]:
     try:
         yield Seal(number)
     finally:
-        path.unlink(missing_ok=True)
-        os.close(number)
+        try:
+            await beside_the_loop(lambda: _take_away(path, number))
+        except (OSError, Transient) as error:
+            # The mail is on its way or not, whatever becomes of the file.
+            log.warning("a seal is left", what="mail", reason=str(error))
+
+
+async def beside_the_loop(call: Callable[[], T], within: timedelta = FILES_FOR) -> T:
+    """Run a call on files in a thread; raise Transient if the disk does not answer in time."""
+    try:
+        return await _FILES.run(call, within)
+    except TimeoutError as error:
+        raise Transient(
+            f"the data folder did not answer within {within.total_seconds():g} s; check its disk"
+        ) from error
+
+
+def _take_away(path: Path, number: int) -> None:
+    path.unlink(missing_ok=True)
+    os.close(number)
 
 
 def _set(path: Path) -> int:

@@ -1,6 +1,6 @@
 """Brings digests from the outbox to the mail server."""
 
-import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +11,7 @@ from mimawari.kernel.ports import Clock, Store
 from mimawari.kernel.values import Event
 from mimawari.net.envelope import REPLY_FOR, Envelope, Sent, Unconfirmed, relay_of
 from mimawari.net.mail import send
-from mimawari.net.seal import Found, look_at_seal, remove_seals, set_seal
+from mimawari.net.seal import Found, beside_the_loop, look_at_seal, remove_seals, set_seal
 from mimawari.settings import Settings
 from mimawari.text import one_line
 from mimawari.watches.books import mailing
@@ -74,7 +74,7 @@ class DigestDestination:
         One who died before the last line was written has delivered nothing, so another may; where
         nobody can know that, the mail is taken for delivered.
         """
-        seal = await asyncio.to_thread(look_at_seal, self._seal_of(mail))
+        seal = await beside_the_loop(lambda: look_at_seal(self._seal_of(mail)))
         until = mail.changed_at + REPLY_FOR + SPARE
         if seal in {Found.NOTHING, Found.HELD} and self._clock.now() < until:
             raise Transient("another process waits for the mail server's answer to it", until=until)
@@ -117,7 +117,7 @@ class DigestDestination:
 
         sender, recipients = self._settings.mail_from, mail.recipients
         envelope = Envelope(sender=sender, recipients=recipients, message=message)
-        with set_seal(self._seal_of(mail)) as seal:
+        async with set_seal(self._seal_of(mail)) as seal:
             return await send(relay, envelope, begin_end, seal.break_open if seal else None)
 
     async def _mark(self, mail: Mail, state: MailState, reason: str | None) -> Mail:
@@ -125,7 +125,8 @@ class DigestDestination:
         found = replace(mail, state=state, reason=reason and one_line(reason))
         if state is not MailState.PENDING:
             # Before the commit, since nobody comes to a mail again whose end is kept.
-            await asyncio.to_thread(remove_seals, self._folder, mail.id)
+            with suppress(Transient):
+                await beside_the_loop(lambda: remove_seals(self._folder, mail.id))
         async with self._store.edit() as tx:
             is_open = await mailing.mark(tx, found, self._clock.now())
             if is_open:
