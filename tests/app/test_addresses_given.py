@@ -1,6 +1,6 @@
 """Whatever takes an address or a path takes the worst of them: quickly, and without a word on it.
 
-The fields are found in the descriptions of both APIs, by name, format and description.
+The fields are found in the descriptions of both APIs and in the forms of the pages.
 """
 
 import asyncio
@@ -16,12 +16,14 @@ from typing import Any
 import httpx2
 import pytest
 from pydantic import SecretStr
+from selectolax.lexbor import LexborHTMLParser as HTMLParser
 
 from mimawari.app.api import make_app, make_internal_app
 from mimawari.watches import INSTALLED
 from tests.app.ground import KEY, Api, open_api
 from tests.conftest import Databases
 from tests.sim.ground import serve
+from tests.web.ground import Browser, open_site
 
 INTERNAL = "the-installations-own-key"
 NAMED = re.compile(r"(^|_)(url|uri|address|host|path|file|link|origin|proxy|reference)s?($|_)")
@@ -34,6 +36,7 @@ KNOWN = {
     ("POST", "/api/v1/monitors", "callback_url"),
 }
 """Some that must be among those found."""
+FORMS = {("/notify", "url")}
 ANSWER_SECONDS, BEAT_SECONDS = 2.0, 1.0
 LONG = 10_000
 
@@ -92,14 +95,14 @@ def resolve(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> Mapping[str,
 
 def make_usual(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
     """Make a body with what is required, as usual as the description lets us."""
-    made = {}
+    made: dict[str, Any] = {}
     for name in schema.get("required", ()):
         one = resolve(schema["properties"][name], parts)
         if one.get("type") == "object":
             made[name] = make_usual(one, parts)
             continue
-        [value, *_] = (*one.get("examples", ()), *one.get("enum", ()), one.get("minimum"), "x")
-        made[name] = "x" if value is None else value
+        values = [*one.get("examples", []), *one.get("enum", []), one.get("minimum", "x")]
+        made[name] = values[0]
     return made
 
 
@@ -188,6 +191,34 @@ def strip(response: httpx2.Response, value: str) -> tuple[int, str]:
     return response.status_code, response.text.replace(value, "…") if is_error else ""
 
 
+def find_form_fields(page: str) -> Iterator[Field]:
+    """Find the fields of a page's forms, with what the forms hold otherwise."""
+    for form in HTMLParser(page).css('form[method="post"]'):
+        inputs = [one.attributes for one in form.css("input, textarea, select")]
+        usual = {str(one["name"]): one.get("value") or "x" for one in inputs if one.get("name")}
+        for one in inputs:
+            name = str(one.get("name"))
+            is_text = one.get("type") in {None, "text", "url", "search"}
+            if is_text and (NAMED.search(name) or one.get("type") == "url"):
+                yield Field("POST", str(form.attributes.get("action")), name, "form", usual)
+
+
+async def see_pages(visitor: Browser) -> dict[str, str]:
+    """Look at the pages that are one link away from the first one, and their forms."""
+    pages: dict[str, str] = {}
+    waiting = ["/"]
+    while waiting:
+        path = waiting.pop()
+        response = await visitor.get(path)
+        if response.status_code != 200 or "html" not in response.headers["content-type"]:
+            continue
+        pages[path] = response.text
+        links = [one.attributes.get("href") or "" for one in HTMLParser(response.text).css("a")]
+        inner = {link.partition("?")[0].partition("#")[0] for link in links if link[:1] == "/"}
+        waiting += sorted(inner - pages.keys() - set(waiting))
+    return pages
+
+
 @pytest.fixture
 async def api(databases: Databases, tmp_path: Path) -> AsyncIterator[Api]:
     given: dict[str, Any] = {"internal_key": SecretStr(INTERNAL), "webhook_key": "k"}
@@ -245,3 +276,22 @@ async def test_the_internal_api_takes_no_address_badly(api: Api, tmp_path: Path)
             for value in values:
                 await send(http, field, value)
     assert beat.longest < BEAT_SECONDS
+
+
+async def test_no_form_takes_an_address_badly(databases: Databases, tmp_path: Path) -> None:
+    values = [one for pair in make_pairs(tmp_path / "there") for one in pair] + list(ALONE)
+    async with open_site(await databases.ready(), tmp_path / "data") as visitor:
+        await visitor.log_in()
+        pages = await see_pages(visitor)
+        found = {one.key: one for page in pages.values() for one in find_form_fields(page)}
+        assert {(path, name) for _, path, name in found} >= FORMS
+        token = await visitor.token()
+        async with beating() as beat:
+            for field in found.values():
+                for value in values:
+                    began = time.monotonic()
+                    data = {**field.body, field.name: value, "token": token}
+                    response = await visitor.http.post(field.path, data=data)
+                    assert time.monotonic() - began < ANSWER_SECONDS, (field.key, value[:80])
+                    assert response.status_code < 500, (field.key, value[:80])
+        assert beat.longest < BEAT_SECONDS
