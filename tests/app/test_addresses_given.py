@@ -18,7 +18,7 @@ import pytest
 from pydantic import SecretStr
 from selectolax.lexbor import LexborHTMLParser as HTMLParser
 
-from mimawari.app.api import make_app, make_internal_app
+from mimawari.app.http.api import make_app, make_internal_app
 from mimawari.watches import INSTALLED
 from tests.app.ground import KEY, Api, open_api
 from tests.conftest import Databases

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from mimawari.app.api import make_app, make_internal_app
-from mimawari.app.edge import HEALTH
+from mimawari.app.http.api import make_app, make_internal_app
+from mimawari.app.http.edge import HEALTH
 from mimawari.kernel.job import State
 from mimawari.watches import INSTALLED
 from tests.app.description import PUBLIC, REFUSED, check_description, find_described

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from mimawari.app.api import make_internal_app
+from mimawari.app.http.api import make_internal_app
 from mimawari.kernel.rights import make_token
 from mimawari.sites.youtube import SITE
 from mimawari.watches.streams.outside import CHECK, RESOLVE
-from mimawari.watches.streams.pods import name_pod
+from mimawari.watches.streams.pods.spec import name_pod
 from tests.app.description import Covered, Sender, check_description, find_described
 from tests.conftest import Databases
 from tests.sim.ground import serve

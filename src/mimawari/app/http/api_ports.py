@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends
 from pydantic import AwareDatetime, Base64Bytes, BaseModel, BeforeValidator, ConfigDict, Field
 
 from mimawari.app.http.envelope import errors
-from mimawari.edges.asking import checking
+from mimawari.edges.request_fields import checking
 from mimawari.edges.rights import POD, CallerOf, open_to
 from mimawari.edges.routes import SystemOf
 from mimawari.edges.system import System
