@@ -13,7 +13,7 @@ from mimawari.app import copying
 from mimawari.app.copying import Copied, list_tables
 from mimawari.app.demo.run import staged
 from mimawari.errors import BadInput
-from mimawari.kernel.clock import VirtualClock
+from mimawari.kernel.clock import RealClock, VirtualClock
 from mimawari.store.sql import SqlStore
 from mimawari.watches.hot.tables import ips
 from mimawari.watches.streams.models import Status, StreamStatus
@@ -27,7 +27,8 @@ MANY = {"ip_metadata", "item_snapshots", "mercari_crawl_results", "books", "prop
 
 async def copy(old: str, new: str) -> list[Copied]:
     """Copy one database to another."""
-    source, target = (SqlStore(url, VirtualClock()) for url in (old, new))
+    # As operators copy: the clocks of the servers must agree with that of the machine.
+    source, target = (SqlStore(url, RealClock()) for url in (old, new))
     try:
         return await copying.copy(source.database, target.database, lambda *_: None)
     finally:
