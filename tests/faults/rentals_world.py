@@ -26,8 +26,10 @@ from mimawari.sim.sites.yahoo_realestate.site import Rentals
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.rentals import lists, tasks, watch
+from mimawari.watches.rentals.control import KIND
 from mimawari.watches.rentals.tables import changes, properties, snapshots
 from tests.faults.hot_world import ShiftedClock, die_at
+from tests.faults.lines import die_before
 from tests.faults.world import running_site
 from tests.stores import open_store
 
@@ -67,6 +69,20 @@ async def work_and_check(url: str, address: str, shift: timedelta, statement: in
         die_at(store, statement)
     checking = replace(hasty(), controls=watch.controls)
     await _work(store, clock, Watches([checking], settings_for(address)))
+
+
+async def gather_404s(url: str, address: str, shift: timedelta) -> None:
+    """Run a hasty worker that leaves the control request to others, until killed."""
+    clock = ShiftedClock(shift)
+    others = tuple(one for one in hasty().tasks if one.kind != KIND)
+    gathering = replace(hasty(), tasks=others, controls=watch.controls)
+    await _work(open_store(url, clock), clock, Watches([gathering], settings_for(address)))
+
+
+async def work_until_line(url: str, address: str, shift: timedelta, line: tuple[str, int]) -> None:
+    """Run a hasty worker that makes control requests until a line of the control's code is next."""
+    die_before(*line)
+    await work_and_check(url, address, shift, None)
 
 
 async def work_slowly(url: str, address: str, clocked: tuple[float, datetime], name: str) -> None:
