@@ -10,6 +10,7 @@ from playwright.async_api import async_playwright
 
 from mimawari.net.browser import find_executable
 from tests.conftest import Databases
+from tests.web.at_work import Stage, open_stage
 from tests.web.ground import Browser, open_site
 
 
@@ -45,3 +46,10 @@ async def chromium() -> AsyncIterator[Chromium]:
         browser = await playwright.chromium.launch(executable_path=found, args=["--disable-gpu"])
         yield browser
         await browser.close()
+
+
+@pytest.fixture
+async def stage(databases: Databases, tmp_path: Path) -> AsyncIterator[Stage]:
+    """Two watches at work, with their pages and messages."""
+    async with open_stage(await databases.ready(), tmp_path) as opened:
+        yield opened
