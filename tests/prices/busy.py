@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import httpx2
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from mimawari.app.judges.virtual_run import START, list_seen
 from mimawari.kernel.clock import VirtualClock
@@ -276,7 +276,7 @@ async def open_judge(scale: Scale, url: str, folder: Path) -> AsyncIterator[tupl
     async with open_api(url, folder, clock=clock, watches=(slower,), **settings) as api:
         store = api.store
         # Threads are for those who must not wait; here time itself does.
-        store.database.link = NearLink(store.database.link.engine)
+        store.database.link = NearLink(_unsynced(store.database.link.engine))
         inside = httpx2.ASGITransport(app=world)
         async with open_ways(api.system.settings, store, clock, inside=inside) as ways:
             http = partial(Fetcher, ways)
@@ -292,6 +292,17 @@ async def open_judge(scale: Scale, url: str, folder: Path) -> AsyncIterator[tupl
                 body = {"name": target.franchise.key, "setting": setting}
                 assert (await api.http.post("/api/products", json=body)).status_code == 201
             yield judge, rounds
+
+
+def _unsynced(engine: Any) -> Any:
+    """Have a file written without waiting for the disk, which a power cut alone could tell."""
+
+    @event.listens_for(engine, "connect")
+    def hurry(connection: Any, _record: Any) -> None:
+        connection.execute("PRAGMA synchronous = OFF")
+
+    engine.dispose()
+    return engine
 
 
 async def watch_and_judge(scale: Scale, url: str, folder: Path) -> Judge:
