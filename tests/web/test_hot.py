@@ -113,6 +113,22 @@ async def test_a_ranking_goes_on_page_by_page(site: Site) -> None:
     assert "ip-29" in await site.see("/hot?offset=25")
 
 
+async def test_a_ranking_of_more_than_a_hundred_tells_how_many_and_shows_them_all(
+    site: Site,
+) -> None:
+    names = [f"ip-{number:03}" for number in range(120)]
+    for place, ip_id in enumerate(await site.hot.named(*names)):
+        await site.hot.crawl(ip_id)
+        await site.hot.bring(ip_id, inflow=0, outflow=140 - place)
+    site.hot.clock.step(HOUR)
+    assert "1–25 of 120" in await site.see("/hot")
+    last = await site.see("/hot?offset=100")
+    assert "101–120 of 120" in last
+    assert '<td class="num">120</td>' in last
+    assert "ip-119" in last
+    assert len(await site.download("/hot?format=csv")) == 120
+
+
 async def test_what_a_crawl_could_not_see_is_said(site: Site) -> None:
     (ip_id,) = await site.hot.named("capped")
     await site.hot.crawl(ip_id)

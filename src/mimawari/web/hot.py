@@ -21,6 +21,7 @@ from mimawari.watches.hot.sync import HOUR
 from mimawari.web import draw, forms, hot_ip, hot_item
 from mimawari.web.hot_telling import explain, find_next, list_alerts
 from mimawari.web.visit import Visit
+from mimawari.web.written import MOST_ROWS
 
 SHOWN = 25
 SHOWN_IPS = 15
@@ -54,16 +55,17 @@ async def _show_board(visit: Visit, problem: str = "", status: int = 200) -> Res
     hours = int(visit.choice("hours", "24", "1", "168"))
     window = Window.before(visit.system.clock.now(), hours)
     async with visit.system.store.read() as reader:
-        ranked = await queries.list_ranked(reader, board, window, queries.MOST_RANKED)
         if visit.text("format") == "csv":
+            ranked = await queries.list_ranked(reader, board, window, MOST_ROWS)
             pieces = csv_export.one_piece([RankedOut.of(one) for one in ranked])
             name = f"leaderboard-{board}-{hours}h"
             return await csv_export.download(name, columns_of(RankedOut), pieces)
         offset = visit.number("offset", 0)
-        rows = await _make_rows(visit, reader, ranked[offset : offset + SHOWN], window)
+        ranked, total = await queries.find_page(reader, board, window, SHOWN, offset)
+        rows = await _make_rows(visit, reader, ranked, window)
         counts = await queries.count_all(reader)
     alerts, following = await list_alerts(visit)
-    paged = {"total": len(ranked), "limit": SHOWN, "offset": offset}
+    paged = {"total": total, "limit": SHOWN, "offset": offset}
     form = {"problem": problem, "typed": hot_ip.typed(visit), "bounds": hot_ip.BOUNDS}
     asked_for = {"board": board, "hours": hours, "window": window}
     told = {"rows": rows, "counts": counts, "alerts": alerts, "following": following}

@@ -186,23 +186,32 @@ class Ranked:
 
 async def list_ranked(reader: Reader, board: Board, window: Window, most: int) -> list[Ranked]:
     """Rank the active IPs by a window."""
+    ranked, _ = await find_page(reader, board, window, most, 0)
+    return ranked
+
+
+async def find_page(
+    reader: Reader, board: Board, window: Window, most: int, offset: int
+) -> tuple[list[Ranked], int]:
+    """Return a page of the ranking, and how many IPs are ranked."""
     span = window.end_at - window.start_at
     before = Window(start_at=window.start_at - span, end_at=window.start_at)
     standings, earlier = await list_standings(reader, window, before)
-    first = rank(standings, board, most)
-    places = find_places(earlier, board, {one.ip_id for one in first})
-    named = await find_names(reader, [one.ip_id for one in first])
+    shown = rank(standings, board, offset + most)[offset:]
+    places = find_places(earlier, board, {one.ip_id for one in shown})
+    named = await find_names(reader, [one.ip_id for one in shown])
     # One that was removed since it was ranked has no name any more.
-    there = [one for one in first if one.ip_id in named]
-    return [
+    there = [one for one in shown if one.ip_id in named]
+    ranked = [
         Ranked(
             rank=place,
             previous_rank=places.get(one.ip_id),
             ip=named[one.ip_id],
             standing=one,
         )
-        for place, one in enumerate(there, start=1)
+        for place, one in enumerate(there, start=offset + 1)
     ]
+    return ranked, len(standings)
 
 
 async def list_ips(
