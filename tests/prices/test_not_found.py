@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from sqlalchemy import select
@@ -40,6 +41,23 @@ async def ask_for_all(scene: Scene) -> list[int]:
 def plain(rows: list[Any]) -> dict[int, dict[str, Any]]:
     """Return results by their ids, but for when they changed."""
     return {row.id: {**row._asdict(), "updated_at": None} for row in rows}
+
+
+def find_doubled(scene: Scene) -> list[str]:
+    """List the own pages that were read twice between two crawls, by the market's own log alone.
+
+    The control request reads one of them, too.
+    """
+    doubled: list[str] = []
+    read: set[str] = set()
+    for one in scene.asked("/"):
+        item = parse_qs(one["query"]).get("id", [one["path"].rpartition("/")[2]])[0]
+        if one["searched"]:
+            read = set()
+        elif one["path"].startswith(("/items/get", "/v1/marketplaces")) and not one["order"]:
+            doubled += [item] if item in read else []
+            read.add(item)
+    return doubled[1:]
 
 
 async def is_held(scene: Scene) -> bool:
@@ -81,6 +99,7 @@ async def test_a_market_that_answers_404_to_everything_is_held_and_loses_no_resu
     assert kinds.count("prices.alert_closed") == len(closed)
     read = Counter(job.args["mercariCrawlResultId"] for job in await scene.jobs(DETAIL, State.DONE))
     assert set(ids) <= set(read)
+    assert find_doubled(scene) == []
     dead = await scene.jobs(LIST, State.FAILED)
     assert dead == []
 

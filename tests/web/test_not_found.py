@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from mimawari.kernel.not_found import RunState
 from mimawari.sim.market_items import FRANCHISES
@@ -100,8 +101,23 @@ async def test_during_a_hold_no_page_in_any_language_calls_anything_gone_nor_doe
         assert len(re.findall(f"{site} failed [0-9]+ times in a row: .* 404 to every", heard)) == 1
     assert len(re.findall("in a row|still fails|works again", heard)) == len(SITES)
     said = len(stage.catcher.bodies())
-    await stage.rounds.pass_time(timedelta(hours=4))
+    await stage.rounds.pass_time(timedelta(hours=5))
     heard = "\n".join(stage.catcher.bodies()[said:])
     for site in SITES:
         assert len(re.findall(f"{site}: over, it works again", heard)) == 1
     assert len(re.findall("in a row|still fails|works again", heard)) == len(SITES)
+    check_read_once(stage, {one["property_id"] for one in (await list_rooms(stage))})
+
+
+async def list_rooms(stage: Stage) -> list[Any]:
+    """List all rooms that the API knows."""
+    return list((await stage.get("/properties", limit=200))["properties"])
+
+
+def check_read_once(stage: Stage, rooms: set[str]) -> None:
+    """Insist by the site's log alone that each room was read, and one of them by the control."""
+    seen = stage.world.log.list({"part": "rentals", "limit": "10000"})["seen"]
+    kept = [one for one in seen if "/detail/" in one["path"] and not one["order"]]
+    read = Counter(one["path"].split("/")[3] for one in kept)
+    assert set(read) == rooms
+    assert read.total() <= len(rooms) + 1
