@@ -26,7 +26,7 @@ from mimawari.sim.sites.yahoo_realestate.site import Rentals
 from mimawari.sim.world import World
 from mimawari.store.sql import SqlStore
 from mimawari.watches.rentals import lists, tasks, watch
-from mimawari.watches.rentals.control import KIND
+from mimawari.watches.rentals.site_check import KIND
 from mimawari.watches.rentals.tables import changes, properties, snapshots
 from tests.faults.hot_world import ShiftedClock, die_at
 from tests.faults.lines import die_before

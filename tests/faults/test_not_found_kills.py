@@ -21,7 +21,7 @@ from mimawari.store.sql import SqlStore
 from mimawari.store.sql.migrate import upgrade
 from mimawari.store.sql.tables import not_found, outbox
 from mimawari.watches.rentals import tasks
-from mimawari.watches.rentals.control import KIND
+from mimawari.watches.rentals.site_check import KIND
 from mimawari.watches.rentals.tables import properties
 from tests.conftest import Databases
 from tests.faults.hot_world import ShiftedClock

@@ -15,8 +15,8 @@ from mimawari.kernel.rounds import Rounds
 from mimawari.net.http import Fetcher
 from mimawari.net.ways import open_ways
 from mimawari.notify import watch as notify
-from mimawari.sim.market_site import MarketSite
-from mimawari.sim.rentals import Rentals
+from mimawari.sim.sites.mercari.site import MarketSite
+from mimawari.sim.sites.yahoo_realestate.site import Rentals
 from mimawari.sim.world import World
 from mimawari.store.sql.link import NearLink
 from mimawari.watches.prices import watch as prices

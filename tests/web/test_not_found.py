@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from mimawari.kernel.not_found import RunState
-from mimawari.sim.market_items import FRANCHISES
+from mimawari.sim.sites.mercari.items import FRANCHISES
 from tests.web.at_work import ROOMS, Stage
 
 SITES = ("yahoo_realestate", "mercari")

@@ -6,9 +6,9 @@ from statistics import median
 
 import pytest
 
-from mimawari.sim.market import ON_SALE, SOLD, Wanted
-from mimawari.sim.market_items import FRANCHISES, Franchise
-from mimawari.sim.market_site import MarketSite
+from mimawari.sim.sites.mercari.items import FRANCHISES, Franchise
+from mimawari.sim.sites.mercari.market import ON_SALE, SOLD, Wanted
+from mimawari.sim.sites.mercari.site import MarketSite
 from tests.web.at_work import Stage
 
 TARGETS = ((8, 20), (12, 50), (13, 90))
