@@ -62,7 +62,7 @@ def test_a_start_with_a_short_key_on_loopback_warns(terminal: Terminal) -> None:
     with terminal.serve("--role", "api", API_KEY="letmein") as serving:
         serving.facts()
         [line] = [line for line in serving.log() if line["message"] == "key is short"]
-    assert line["level"] == "warning"
+    assert line["level"] == "WARN"
     assert "openssl rand -hex 24" in line["data"]["reason"]
     assert "letmein" not in str(line)
 

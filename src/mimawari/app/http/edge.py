@@ -135,7 +135,7 @@ class Doorkeeper:
     async def _meet(self, pair: tuple[str, str]) -> datetime | None:
         """Count the first use of a key from a network once, also for concurrent requests."""
         if pair not in self._meeting:
-            self._meeting[pair] = asyncio.create_task(self._take(pair[0]))
+            self._meeting[pair] = asyncio.create_task(self._take_soon(pair[0]))
             self._meeting[pair].add_done_callback(lambda _: self._meeting.pop(pair, None))
         until = await asyncio.shield(self._meeting[pair])
         if until is None:
@@ -149,6 +149,9 @@ class Doorkeeper:
             return await self._guesses.take(f"guess {network}", self._most, PER)
         except StoreDown as error:
             raise Refusal(503, "store_down", str(error), RETRY_SOON) from error
+
+    async def _take_soon(self, network: str) -> datetime | None:
+        return await self._guesses.take_soon(f"guess {network}", self._most, PER)
 
 
 def _too_many(span: timedelta) -> Refusal:
