@@ -2,15 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx2
 import pytest
 from sqlalchemy import select
 
+from mimawari.app.allowance import Allowance
 from mimawari.kernel.clock import VirtualClock
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.rates import SqlRates
@@ -72,6 +73,37 @@ async def test_two_processes_grant_no_more_writes_than_one_allowance(
 async def test_a_process_grants_no_more_reads_than_its_allowance(pair: list[Api]) -> None:
     assert await burst(pair[:1], RATE, method="GET") == {200: RATE}
     assert await burst(pair[:1], 5, method="GET") == {429: 5}
+
+
+class SlowRates(SqlRates):
+    """Allowances in a store that takes its time."""
+
+    def __init__(self, store: SqlStore) -> None:
+        super().__init__(store.database)
+        self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.has_answered = asyncio.Event()
+
+    async def add(self, costs: Mapping[str, timedelta], window: timedelta) -> dict[str, datetime]:
+        self.is_asked.set()
+        await self.may_answer.wait()
+        found = await super().add(costs, window)
+        self.has_answered.set()
+        return found
+
+
+async def test_reads_count_while_they_are_being_merged(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    slow = SlowRates(store)
+    allowance = Allowance(slow, clock, RATE)
+    granted = [allowance.use_for_read("a") for _ in range(RATE)]
+    assert granted == [None] * RATE
+    await slow.is_asked.wait()
+    assert allowance.use_for_read("a") is not None
+    slow.may_answer.set()
+    await slow.has_answered.wait()
+    assert await allowance.use_for_write("a") is not None
+    assert allowance.use_for_read("a") is not None
 
 
 async def test_reads_of_one_process_count_for_the_other_within_a_merge(pair: list[Api]) -> None:

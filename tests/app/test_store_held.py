@@ -76,7 +76,7 @@ async def test_keys_are_guessed_no_faster_while_attempts_cannot_be_counted_in_th
         found = {answer.status_code for answer in await asyncio.gather(*wrong)}
         assert found == {503}
         # The refusal does not tell that this one is right.
-        right = await on_file.http.get("/api/status", headers={"X-API-Key": OTHER_KEY.encode()})
+        right = await on_file.http.get("/api/status", headers={b"X-API-Key": OTHER_KEY.encode()})
         assert right.status_code == 429
 
 

@@ -29,6 +29,8 @@ class _Use:
 
     until: datetime
     unmerged: int = 0
+    merging: int = 0
+    """What the store is being given now: no part of `until` yet."""
 
 
 class Allowance:
@@ -53,7 +55,7 @@ class Allowance:
         if len(self._uses) >= MOST_CLIENTS and client not in self._uses:
             self._forget(now)
         use = self._uses.setdefault(client, _Use(now))
-        used_until = max(use.until, now) + self._cost * (use.unmerged + 1)
+        used_until = max(use.until, now) + self._cost * (use.unmerged + use.merging + 1)
         if used_until > now + PER:
             return used_until - PER
         use.unmerged += 1
@@ -83,22 +85,29 @@ class Allowance:
             self._forget(self._clock.now())
 
     async def _merge(self, clients: list[str]) -> None:
-        given = {name: self._uses[name].unmerged for name in clients if name in self._uses}
-        for name, count in given.items():
-            self._uses[name].unmerged -= count
+        # Kept at hand, as a client may be forgotten meanwhile.
+        uses = {name: self._uses[name] for name in clients if name in self._uses}
+        given = {name: use.unmerged for name, use in uses.items()}
+        for name, use in uses.items():
+            use.unmerged -= given[name]
+            use.merging += given[name]
         try:
             costs = {name: self._cost * count for name, count in given.items()}
             merged = await self._rates.add(costs, PER)
+            for name, until in merged.items():
+                uses[name].until = until
         except BaseException:
-            for name, count in given.items():
-                self._uses[name].unmerged += count
+            for name, use in uses.items():
+                use.unmerged += given[name]
             raise
-        for name, until in merged.items():
-            self._uses[name].until = until
+        finally:
+            for name, use in uses.items():
+                use.merging -= given[name]
 
     def _forget(self, now: datetime) -> None:
         """Forget who has used up nothing; if that is nobody, all that the store knows too."""
-        for name in [n for n, use in self._uses.items() if not use.unmerged and use.until <= now]:
-            del self._uses[name]
+        for name, use in [*self._uses.items()]:
+            if not use.unmerged and not use.merging and use.until <= now:
+                del self._uses[name]
         if len(self._uses) >= MOST_CLIENTS:
             self._uses.clear()

@@ -9,7 +9,7 @@ from mimawari.store.sql.rates import SqlRates
 
 MOST_KNOWN = 10_000
 """Bounds memory; the number is arbitrary."""
-STORE_SECONDS = 0.5
+STORE_SECONDS = 0.25
 """How long a request waits to be counted by the store, which others may hold."""
 
 
