@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from sqlalchemy import select
 
-from mimawari.app.allowance import Allowance
+from mimawari.app.http.allowance import Allowance
 from mimawari.kernel.clock import VirtualClock
 from mimawari.store.sql import SqlStore
 from mimawari.store.sql.rates import SqlRates

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from mimawari.app.edge import LEAST_GUESSES
+from mimawari.app.http.edge import LEAST_GUESSES
 from tests.app.ground import OTHER_KEY, Api, check_error, open_api, until_down, until_ready
 
 SOON_SECONDS = 5.0
