@@ -14,6 +14,7 @@ from tests.golden.program import Described, describe, environment, list_json_com
 from tests.golden.reading import REQUESTS, list_parameters, list_requests
 
 NOT_REQUESTED: Mapping[str, str] = {
+    "/settings/sessions": "shows the session that reads it, which is new each time",
     "/changes": "a stream that never ends and carries no data",
     "/static/{name}": "files of the program that hold nothing of a database",
 }
@@ -32,6 +33,7 @@ NOT_RUN: Mapping[str, str] = {
     "sim check prices": "judges by a world of its own",
     "sim check rentals": "judges by a world of its own",
     "sim check streams": "judges by a world of its own",
+    "sessions ls": "lists the sessions of the reading itself, which are new each time",
     "streams add": CHANGES,
     "streams stop": CHANGES,
     "streams test": BY_NETWORK,

@@ -25,12 +25,11 @@ log = structlog.get_logger(component="api")
 
 @dataclass(slots=True)
 class _Use:
-    """What one client has used up: as the store knows it, and what it was not given yet."""
+    """What one client has used up, as far as this process knows."""
 
     until: datetime
     unmerged: int = 0
-    merging: int = 0
-    """What the store is being given now: no part of `until` yet."""
+    """How many of its reads the store was not given yet."""
 
 
 class Allowance:
@@ -55,9 +54,10 @@ class Allowance:
         if len(self._uses) >= MOST_CLIENTS and client not in self._uses:
             self._forget(now)
         use = self._uses.setdefault(client, _Use(now))
-        used_until = max(use.until, now) + self._cost * (use.unmerged + use.merging + 1)
+        used_until = max(use.until, now) + self._cost
         if used_until > now + PER:
             return used_until - PER
+        use.until = used_until
         use.unmerged += 1
         if self._merging is None:
             self._merging = asyncio.create_task(self._merge_until_done(), name="allowance")
@@ -88,26 +88,23 @@ class Allowance:
         # Kept at hand, as a client may be forgotten meanwhile.
         uses = {name: self._uses[name] for name in clients if name in self._uses}
         given = {name: use.unmerged for name, use in uses.items()}
-        for name, use in uses.items():
-            use.unmerged -= given[name]
-            use.merging += given[name]
+        for use in uses.values():
+            use.unmerged = 0
         try:
             costs = {name: self._cost * count for name, count in given.items()}
             merged = await self._rates.add(costs, PER)
-            for name, until in merged.items():
-                uses[name].until = until
         except BaseException:
             for name, use in uses.items():
                 use.unmerged += given[name]
             raise
-        finally:
-            for name, use in uses.items():
-                use.merging -= given[name]
+        for name, until in merged.items():
+            # What was read meanwhile comes on top.
+            uses[name].until = until + self._cost * uses[name].unmerged
 
     def _forget(self, now: datetime) -> None:
         """Forget who has used up nothing; if that is nobody, all that the store knows too."""
         for name, use in [*self._uses.items()]:
-            if not use.unmerged and not use.merging and use.until <= now:
+            if not use.unmerged and use.until <= now:
                 del self._uses[name]
         if len(self._uses) >= MOST_CLIENTS:
             self._uses.clear()
