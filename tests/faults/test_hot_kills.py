@@ -63,8 +63,8 @@ async def live(store: SqlStore) -> int:
     return counts[State.PENDING] + counts[State.PROCESSING]
 
 
-async def drained(store: SqlStore) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
+async def drained(store: SqlStore, seconds: float = PATIENCE_SECONDS) -> None:
+    async with asyncio.timeout(seconds):
         while await live(store):
             await asyncio.sleep(0.05)
 
