@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 import httpx2
 from sqlalchemy import event, text
 
-from mimawari.app.judges.virtual_run import START, list_seen
+from mimawari.app.judges.virtual_run import START
 from mimawari.kernel.clock import VirtualClock
 from mimawari.kernel.deliverer import in_the_log
 from mimawari.kernel.rounds import Rounds
@@ -73,24 +73,34 @@ class Witness:
 
     market: Market
     clock: Moments
-    next: int = 0
+    after: str = "0"
+    """Up to where the site's log was read."""
     seen_at: dict[str, datetime] = field(default_factory=dict)
     price_yen: dict[str, int] = field(default_factory=dict)
     on_page: dict[str, set[str]] = field(default_factory=dict)
-    details: list[tuple[datetime, str, bool]] = field(default_factory=list)
-    """Each own page that was asked for: when, of what, and whether it was on sale then."""
+    looked_at: dict[str, datetime] = field(default_factory=dict)
+    """When the own page of each item was asked for last."""
+    others: int = 0
+    """How many own pages were of sales, or were looked at again within two hours."""
 
     def read(self, world: World) -> None:
         """Look at everything again that was asked for since."""
-        seen = [*list_seen(world, part="market")]
-        for one in seen[self.next :]:
-            self.clock.at = datetime.fromisoformat(one["at"])
-            if one["searched"]:
-                self._read_page(**one["searched"])
-            elif one["path"].startswith(("/items/get", "/v1/marketplaces")):
-                asked = parse_qs(one["query"]).get("id", [one["path"].split("/")[-1]])
-                self._read_item(asked[0])
-        self.next = len(seen)
+        while True:
+            asked = {"part": "market", "after": self.after, "limit": "10000"}
+            found = world.log.list(asked)
+            for one in found["seen"]:
+                self._read_request(one)
+            if not found["seen"]:
+                return
+            self.after = str(found["next"])
+
+    def _read_request(self, one: Mapping[str, Any]) -> None:
+        self.clock.at = datetime.fromisoformat(one["at"])
+        if one["searched"]:
+            self._read_page(**one["searched"])
+        elif one["path"].startswith(("/items/get", "/v1/marketplaces")):
+            asked = parse_qs(one["query"]).get("id", [one["path"].split("/")[-1]])
+            self._read_item(asked[0])
 
     def _read_page(self, *, keyword: str, statuses: list[str], page: int) -> None:
         kinds = ON_SALE if statuses == ["on_sale"] else SOLD
@@ -107,7 +117,9 @@ class Witness:
         is_there = item is not None and item.status in ON_SALE
         if item is not None and is_there:
             self._see(item_id, item.price_yen)
-        self.details.append((self.clock.at, item_id, is_there))
+        again = self.clock.at - self.looked_at.get(item_id, START - FAR) < 2 * HOUR
+        self.others += not is_there or again
+        self.looked_at[item_id] = self.clock.at
 
     def _see(self, item_id: str, price_yen: int) -> None:
         self.seen_at[item_id] = self.clock.at
@@ -175,7 +187,7 @@ class Judge:
     def _check_unseen(self, rows: Sequence[str], keyword: str) -> None:
         shown = self.witness.on_page.get(keyword, set())
         outside = [item_id for item_id in rows if item_id not in shown]
-        looked = {item_id: at for at, item_id, _ in self.witness.details}
+        looked = self.witness.looked_at
         ages = [
             self.clock.now() - max(looked.get(one, START), self.witness.seen_at.get(one, START))
             for one in outside
@@ -193,13 +205,8 @@ class Judge:
         was looked at within two hours, being cheap) is counted in the log.
         """
         elapsed = max(HOUR, self.clock.now() - START)
-        last: dict[str, datetime] = {}
-        other = 0
-        for at, item_id, is_there in self.witness.details:
-            other += not is_there or at - last.get(item_id, START - FAR) < 2 * HOUR
-            last[item_id] = at
         pages = self.scale.details_a_minute * (elapsed / timedelta(minutes=1))
-        left_an_hour = max(1.0, (pages - other) / (elapsed / HOUR))
+        left_an_hour = max(1.0, (pages - self.witness.others) / (elapsed / HOUR))
         # Two crawls: one that notices what left the pages, and one that orders anew.
         return self.outside / left_an_hour * HOUR + 2 * HOUR
 
